@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.core.safe_text import for_screen, one_line
+from mam.core.session_row import Status
 from mam.core.task_format import CLAIMED, shown
 from mam.core.team_plan import CHECKLIST, CLOSED
 from mam.core.times import stamp
@@ -78,7 +79,7 @@ def _agent(member: dict[str, Any]) -> list[str]:
         member["session"],
         member["window"],
         member["role"],
-        "busy" if member["task"] else "idle",
+        _ended(member) or ("busy" if member["task"] else "idle"),
         member["workspace"],
         member["label"],
         member["name_source"],
@@ -88,8 +89,14 @@ def _agent(member: dict[str, Any]) -> list[str]:
     return [_cell(fact) for fact in facts]
 
 
+def _ended(member: dict[str, Any]) -> str | None:
+    """Return the status of a member whose session does not run, or None."""
+    return None if member["status"] == Status.RUNNING else member["status"]
+
+
 def _lifecycle(member: dict[str, Any]) -> list[str]:
-    facts = [_cell(fact) for fact in (member["session"], member["pane"], member["role"], member["state"])]
+    state = member["state"] if member["state"] == CLOSED else _ended(member) or member["state"]
+    facts = [_cell(fact) for fact in (member["session"], member["pane"], member["role"], state)]
     return [*facts, *("[x]" if member["boxes"][item] else "[ ]" for item in CHECKLIST)]
 
 

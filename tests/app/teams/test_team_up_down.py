@@ -15,6 +15,7 @@ from mam.adapters.store.tables import messages, teams
 from mam.adapters.system import process
 from mam.app.messages import late_proof, receipt_proof
 from mam.app.messages.delivery import deliver_all
+from mam.app.sessions.death import record_if_dead
 from mam.app.teams import team_page
 from mam.app.teams.onboarding_steps import place_resumed_member
 from mam.core import caller as callers
@@ -404,6 +405,42 @@ class TestUnprovenReport:
         assert again["message_id"] != held["message_id"]
 
 
+class TestTruePage:
+    def test_a_stopped_member_is_shown_as_stopped(self, master):
+        page = Path(spawn(master, task="one")["session_file"])
+        assert "| dev | busy |" in page.read_text(encoding="utf-8")
+        master.sessions.stop("dev")
+        text = page.read_text(encoding="utf-8")
+        assert "| dev | stopped |" in text
+        assert "| dev | busy |" not in text and "| dev | active |" not in text
+        master.sessions.resume("dev")
+        text = page.read_text(encoding="utf-8")
+        assert "| dev | busy |" in text and "| dev | active |" in text
+
+    def test_a_dead_member_is_shown_as_terminated(self, master, until):
+        document = spawn(master, task="one")
+        page, row = Path(document["session_file"]), document["session"]
+        os.kill(row["pane"]["pid"], signal.SIGKILL)
+        until(lambda: record_if_dead(master._access.context, master.caller, row)["status"] == "terminated")
+        assert "| dev | terminated |" in page.read_text(encoding="utf-8")
+
+    def test_an_unfinished_task_is_not_ticked_after_the_end(self, master):
+        page = Path(spawn(master, task="one")["session_file"])
+        spawn(master, "qa")
+        master.tasks.add("two", role="dev")
+        master.teams.report(session="dev", result="well")
+        assert master.teams.down()["unfinished"] == ["TASK-002"]
+        text = page.read_text(encoding="utf-8")
+        assert "| dev | closed | [x] | [ ] | [x] | [ ] |" in text
+        assert "| qa | closed | [ ] | [ ] | [x] | [ ] |" in text
+
+    def test_a_member_that_was_ready_stays_ticked_after_the_end(self, master):
+        page = Path(spawn(master, task="one")["session_file"])
+        master.teams.report(session="dev", result="well")
+        master.teams.close("dev")
+        assert "| dev | closed | [x] | [x] | [x] | [x] |" in page.read_text(encoding="utf-8")
+
+
 class TestClose:
     def test_only_with_a_complete_checklist_or_by_force(self, desk, master):
         spawn(master, task="one")
@@ -610,6 +647,56 @@ class TestRegister:
         assert desk.option(pane, "@mam_session") == document["session"]["id"]
         with desk.fleet(pane) as inside, pytest.raises(Refused, match="already"):
             inside.teams.register("qa")
+
+    def test_the_session_in_the_masters_pane_is_the_master(self, desk, master):
+        team = spawn(master, task="one")["team"]
+        boss = master.teams.register("master", agent="cat")["session"]
+        (listed,) = master.teams.list()["teams"]
+        assert (listed["master"], listed["master_pane"]) == ("master", desk.pane)
+        master._access._caller = callers.session(boss["id"])
+        assert master.teams.close("dev", force=True)["changed"]
+        spawn(master)
+        assert master.teams.down()["team"]["id"] == team
+
+    def test_a_master_that_was_registered_before_its_team_knew_it(self, desk, master):
+        """An older mam recorded no master for such a team."""
+        team = spawn(master)["team"]
+        boss = master.teams.register("master", agent="cat")["session"]
+        registry = master._access.context.registry
+        registry.note(lambda transaction: teams.change(transaction, team, master_id=None))
+        master._access._caller = callers.session(boss["id"])
+        assert master.teams.close("dev", force=True)["changed"]
+        assert master.teams.down()["changed"]
+
+    def test_another_session_may_not_end_the_team(self, master):
+        spawn(master)
+        other = master.sessions.create("practice", name="other", args=QUICK)
+        master._access._caller = callers.session(other.id)
+        team = master.teams.list()["teams"][0]["id"]
+        with pytest.raises(NotAllowed, match="only the master may end") as refused:
+            master.teams.down(team)
+        assert "the master's pane" in refused.value.hint
+
+    def test_a_shell_is_no_agent(self, desk, master, until):
+        desk.raw("respawn-pane", "-k", "-t", desk.pane, "sh")
+        shown = "#{pane_current_command}"
+        until(lambda: desk.raw("display-message", "-p", "-t", desk.pane, shown) == "sh")
+        with pytest.raises(Refused, match="this pane runs sh, and not practice") as refused:
+            master.teams.register("master", agent="practice")
+        assert "mam create --agent practice" in refused.value.hint
+        assert not master.sessions.list()
+
+    def test_a_shell_in_which_a_person_registers_is_no_agent(self, desk, master, tmp_path, until):
+        """The command itself is the foreground program then."""
+        out = tmp_path / "out"
+        desk.raw("respawn-pane", "-k", "-t", desk.pane, "sh")
+        command = shlex.join(
+            [sys.executable, "-m", "mam", "register", "--role", "dev", "--agent", "practice"]
+        )
+        line = f"cd {desk.workspace}; {command} 2> {out}.part; mv {out}.part {out}"
+        desk.raw("send-keys", "-t", desk.pane, line, "Enter")
+        until(out.exists, 60)
+        assert "this pane runs sh, and not practice" in out.read_text(encoding="utf-8")
 
     def test_s003_16_an_agent_that_spawns_is_registered_and_never_closed(self, desk, master, tmp_path, until):
         """It was started by hand, and the members that it spawns report to it."""

@@ -301,6 +301,13 @@ ALTER TABLE board_tasks ADD COLUMN branch_name TEXT;
 ALTER TABLE board_tasks ADD COLUMN skills TEXT;
 """,
     ),
+    (
+        "members",
+        "unfinished",
+        """
+ALTER TABLE members ADD COLUMN unfinished INTEGER;
+""",
+    ),
 )
 
 USER_MIGRATIONS = (

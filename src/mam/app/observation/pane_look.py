@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 REPLACED, SHELL = "replaced", "shell"
 # How long a program may take to draw one screen, and the pause between two looks meanwhile.
 _DRAWS_SECONDS, _STEP = 0.3, 0.02
-_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
+SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
 
 
 class PaneLook:
@@ -102,7 +102,7 @@ def _is_shell(pane: Pane) -> bool:
     Only an adopted session has such a shell. tmux names the foreground program of the pane; the first
     process of the pane must be a shell too.
     """
-    if pane.command.lstrip("-") not in _SHELLS:
+    if pane.command.lstrip("-") not in SHELLS:
         return False
     argv = process.command_line(pane.pid) or [""]
-    return os.path.basename(argv[0]).lstrip("-") in _SHELLS
+    return os.path.basename(argv[0]).lstrip("-") in SHELLS

@@ -10,6 +10,7 @@ from mam.core.names import parse_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.store.tables.teams import Team
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.caller import Caller
@@ -53,6 +54,19 @@ def find_caller_pane(context: Context, caller: Caller) -> CallerPane | None:
     if pane is None:
         return None
     return CallerPane(server, pane, row or _row_in(context, pane))
+
+
+def is_master(context: Context, caller: Caller, team: Team) -> bool:
+    """Tell whether the calling session is the master of a team: it is recorded so, or is in its pane."""
+    if caller.session_id is None:
+        return False
+    row = calling_row(context, caller)
+    pane = row["pane"] if row is not None else {}
+    is_in_its_pane = team.master_pane is not None and (team.master_pane, team.server_pid) == (
+        pane.get("id"),
+        pane.get("server_pid"),
+    )
+    return caller.session_id == team.master_id or is_in_its_pane
 
 
 def _server(context: Context, socket: str) -> str:

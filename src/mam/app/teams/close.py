@@ -8,7 +8,7 @@ from mam.app.messages.launch_end import end_messages
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
 from mam.app.teams import team_page
-from mam.app.teams.caller_pane import find_caller_pane
+from mam.app.teams.caller_pane import find_caller_pane, is_master
 from mam.app.teams.rebalance import arrange
 from mam.core import team_plan as rules
 from mam.core.errors import NotAllowed, Refused
@@ -114,7 +114,8 @@ def check_may_close(context: Context, caller: Caller, row: Row, team: Team) -> N
         raise NotAllowed(
             f"'{row['name']}' is where this command runs", hint="the session that started it closes it"
         )
-    if caller_name not in ("user", team.master_id, team.by, row.get("parent")):
+    may_close = caller_name in ("user", team.by, row.get("parent")) or is_master(context, caller, team)
+    if not may_close:
         raise NotAllowed(
             f"only the master closes '{row['name']}'", hint="mam report tells the master that you are done"
         )
@@ -194,6 +195,7 @@ def mark_closed(context: Context, caller: Caller, member: Member) -> list[int]:
             closed_at=transaction.now,
             owner=None,
             conversation=conversation,
+            unfinished=len(released),
         )
         if current is not None:
             end_messages(transaction, current, f"'{member.name}' was closed", by=caller_name)

@@ -9,6 +9,7 @@ from mam.adapters.store.files import team_page_file as files
 from mam.adapters.store.tables import tasks, teams
 from mam.adapters.system import process
 from mam.app.context.caller import find_caller
+from mam.app.observation.pane_look import SHELLS
 from mam.app.sessions import adopt
 from mam.app.teams import onboarding_steps, team_page
 from mam.app.teams.caller_pane import find_caller_pane
@@ -19,6 +20,7 @@ from mam.core import names
 from mam.core import task_format as task_rules
 from mam.core import team_plan as rules
 from mam.core.errors import Refused, Usage
+from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
+    from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.app.teams.caller_pane import CallerPane
     from mam.app.teams.team_window import TeamWindow
@@ -48,7 +51,7 @@ def register(
     """Register the agent of the caller's pane; return `{session, team, member, task, session_file}`.
 
     The pane stays in its tmux session, which keeps its name. With the role `master` the agent gets a row and
-    no membership: the teams that it brings up report to it.
+    no membership: the teams that it brings up report to it, and so does the team whose master's pane this is.
     """
     parsed_role = task_rules.parse_role(role)
     caller_pane = find_caller_pane(context, caller)
@@ -57,6 +60,7 @@ def register(
     row = caller_pane.row or _adopt(context, caller, caller_pane, parsed_role, agent=agent, name=name)
     caller = find_caller(context, caller.pid)
     if parsed_role == rules.MASTER:
+        context.registry.note(lambda transaction: _become_master(transaction, row))
         return {"session": row, "team": None, "member": None, "task": None, "session_file": None}
     team_window = find_team_window(context, caller, team)
     if team_window.master_pane == caller_pane.pane.id:
@@ -106,12 +110,48 @@ def _adopt(
         raise Usage("mam does not recognise the agent in this pane", hint="name it: --agent claude")
     session_name = names.parse_name(name) if name else _free_name(context, role)
     pane = context.tmux(caller_pane.server).pane(caller_pane.pane.id)
+    _check_no_shell(pane or caller_pane.pane, kind, caller.pid)
     workspace = pane.path if pane and pane.path else context.workspace
     row = adopt.new_row(
         context, session_name, kind, caller_pane.pane, server=caller_pane.server, workspace=workspace
     )
     row["role"] = role
     return adopt.adopt_pane(context, caller, row, caller_pane.pane, rename=False)
+
+
+def _become_master(transaction: Transaction, row: Row) -> None:
+    """Make a session the master of the team in whose master's pane it is, unless that has a running one."""
+    for team in teams.listed(transaction):
+        place = (team.server, team.server_pid, team.master_pane)
+        recorded = transaction.get(team.master_id) if team.master_id else None
+        is_free = recorded is None or not is_running(recorded)
+        if is_free and place == (row["tmux_server"], row["pane"].get("server_pid"), row["pane"].get("id")):
+            teams.change(transaction, team.id, master_id=row["id"])
+
+
+def _check_no_shell(pane: Pane, kind: str, pid: int) -> None:
+    """Refuse a pane that runs a bare shell: no agent would ever be ready in it."""
+    pids = [ancestor.pid for ancestor in process.ancestors(pid)]
+    if pane.pid in pids:
+        # The caller itself is the foreground program of its shell.
+        within = pids[: pids.index(pane.pid) + 1]
+        shells = [_bare_shell(ancestor) for ancestor in within]
+    else:
+        command = pane.command.lstrip("-")
+        shells = [command if command in SHELLS else None, _bare_shell(pane.pid)]
+    if all(shells):
+        raise Refused(
+            f"this pane runs {shells[-1]}, and not {kind}",
+            hint=f"the agent itself runs mam register in its pane; mam create --agent {kind} starts one",
+        )
+
+
+def _bare_shell(pid: int) -> str | None:
+    """Return the name of the shell that a process is, if it runs no script and no command."""
+    program, *arguments = process.command_line(pid) or [""]
+    name = os.path.basename(program).lstrip("-")
+    is_bare = all(argument.startswith("-") for argument in arguments)
+    return name if name in SHELLS and is_bare else None
 
 
 def _recognise_kind(caller_pane: CallerPane, pid: int) -> str | None:

@@ -1,10 +1,10 @@
-"""Keep the membership of a team up to date when a session is renamed or resumed."""
+"""Keep the membership and the page of a team up to date when a session is renamed, ends or is resumed."""
 
 from __future__ import annotations
 
 from mam.adapters.store.tables import teams
 from mam.core.errors import MamError
-from mam.core.session_event import Renamed, Resumed
+from mam.core.session_event import Died, Renamed, Resumed, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def on_session_event(context: Context, transaction: Transaction, event: SessionEvent) -> None:
-    """Update the membership and the team page of a renamed or resumed session."""
-    if not isinstance(event, Renamed | Resumed):
+    """Update the membership and the team page of a session that was renamed, has ended or was resumed."""
+    if not isinstance(event, Renamed | Resumed | Stopped | Died):
         return
     member = teams.member(transaction, event.row["id"])
     team = teams.find(transaction, member.team_id) if member is not None else None
@@ -24,9 +24,12 @@ def on_session_event(context: Context, transaction: Transaction, event: SessionE
         return
     if isinstance(event, Renamed):
         teams.update(transaction, member, name=event.row["name"])
-        transaction.after_commit(lambda: _write_page(context, member))
-    elif teams.is_open(member):
+    elif not teams.is_open(member):
+        return
+    elif isinstance(event, Resumed):
         transaction.after_commit(lambda: _place_resumed_member(context, event, team))
+    # The page shows whether a member runs.
+    transaction.after_commit(lambda: _write_page(context, member))
 
 
 def _write_page(context: Context, member: Member) -> None:

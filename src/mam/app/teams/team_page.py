@@ -117,16 +117,19 @@ def describe_member(transaction: Transaction, member: Member) -> dict[str, Any]:
 def checklist(transaction: Transaction, member: Member) -> dict[str, bool]:
     """Return which of the four items of the checklist are done.
 
-    A member that never had a task has done its task once it has reported what it did instead.
+    A member that never had a task has done its task once it has reported what it did instead. A closed member
+    was ready if it had reported and left no task unfinished.
     """
     has_done_something = member.report_id is not None or tasks.has_finished(
         transaction, member.session_id, since=member.spawned_at, until=member.closed_at
     )
+    is_done = has_done_something and not _claimed_tasks(transaction, member) and not member.unfinished
+    was_ready = member.closed_at is not None and is_done and member.report_id is not None
     return {
         "reported": is_reported(transaction, member),
-        "done": has_done_something and not _claimed_tasks(transaction, member),
+        "done": is_done,
         "saved": member.conversation is not None,
-        "ready": member.state == READY or member.closed_at is not None,
+        "ready": member.state == READY or was_ready,
     }
 
 

@@ -11,7 +11,7 @@ from mam.adapters.tmux import window as windows
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
 from mam.app.teams import onboarding_steps, register, team_page
-from mam.app.teams.caller_pane import find_caller_pane
+from mam.app.teams.caller_pane import find_caller_pane, is_master
 from mam.app.teams.close import check_may_close, mark_closed
 from mam.app.teams.spawn import Spawn
 from mam.app.teams.team_window import find_ended_team, find_team, find_team_window
@@ -196,8 +196,11 @@ def _check_down(context: Context, caller: Caller, team: Team) -> None:
     )
     if caller_name in {member.session_id for member in members} or is_inside:
         raise NotAllowed(f"a member may not end the team {team.id}", hint="run it in the master's pane")
-    if caller_name not in ("user", team.master_id, team.by):
-        raise NotAllowed(f"only the master may end the team {team.id}")
+    if caller_name not in ("user", team.by) and not is_master(context, caller, team):
+        raise NotAllowed(
+            f"only the master may end the team {team.id}",
+            hint="run it in the master's pane, or in a shell that is no session",
+        )
 
 
 def _end_member(context: Context, caller: Caller, team: Team, member: Member, force: bool) -> list[int]:

@@ -43,6 +43,7 @@ _MEMBER = (
     "reported_at",
     "spawned_at",
     "closed_at",
+    "unfinished",
 )
 _JSON = ("owner", "words")
 _TEAMS = f"SELECT {', '.join(_TEAM)} FROM teams"  # noqa: S608  (names of columns)
@@ -89,6 +90,8 @@ class Member:
     reported_at: float | None
     spawned_at: float
     closed_at: float | None
+    # How many tasks it had not finished when it was closed.
+    unfinished: int | None
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         """Store the values of a row of the table."""
