@@ -11,7 +11,8 @@ import re
 
 _EMOJI_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 # tmux 3.3a joins what follows a joiner to the cell before it, and leaves out what does not fit there.
-_JOINED = re.compile("\u200d\\S?")
+JOINER = "\u200d"
+_JOINED = re.compile(f"{JOINER}[^\x00-\x7f]?")
 _JOINING = ("Mn", "Mc", "Me", "Cf", "Zl", "Zp")
 
 

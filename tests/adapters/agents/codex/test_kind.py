@@ -22,6 +22,11 @@ def launch(*args, **facts):
     return KIND.launch(Request(command=["codex", *args], program="/bin/codex", **facts))
 
 
+def test_a_text_with_joiners_goes_as_a_file() -> None:
+    assert KIND.keeps_unchanged("हिन्दी 👍🏽 e\u0301 漢字")
+    assert not KIND.keeps_unchanged("👩\u200d👧 family") and not KIND.keeps_unchanged("a\u200db")
+
+
 class TestLaunch:
     def test_mam_adds_only_what_the_request_needs(self) -> None:
         assert launch().argv == PLAIN
