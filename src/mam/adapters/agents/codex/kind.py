@@ -208,7 +208,7 @@ class Codex(KindWithConversationFiles):
         return codex_screen.read_screen(screen)
 
     def keeps_unchanged(self, text: str) -> bool:
-        """Refuse joiners: Codex and tmux 3.3a then draw other signs elsewhere, and mam cannot see the text."""
+        """Refuse joiners: with them Codex and tmux 3.3a draw other signs elsewhere, and hide the text."""
         return super().keeps_unchanged(text) and JOINER not in text
 
     def read_title(self, title: str) -> str:
