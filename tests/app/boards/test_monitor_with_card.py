@@ -17,7 +17,7 @@ from tests.app.environment import use_environment
 import mam
 from mam.adapters.kanban.mam_board import MamBoard
 from mam.adapters.store.tables import drifts
-from mam.app.boards import monitor_card_task
+from mam.app.boards import monitor_card_task, monitor_with_card
 from mam.app.boards.board import open_board
 from mam.app.context import resident_start_and_lock
 from mam.core import drift_detection as rules
@@ -316,6 +316,59 @@ class TestStop:
         fleet.boards.comment(card, "stop")
         assert fleet.monitor.once_with_card(card)["ended"].startswith("stop-requested")
         assert fleet.boards.show(card)["card"]["status"] == "blocked"
+
+
+class TestEndOfMonitor:
+    def test_the_claim_ends_with_the_monitor(self, fleet, claim, card) -> None:
+        card_watch = claim()
+        card_watch.tick()
+        card_watch.leave("the time is over")
+        shown = fleet.boards.show(card)["card"]
+        assert (shown["status"], shown["claimed_by"]) == ("ready", None)
+        assert bodies(fleet, card) == ["monitoring ended: the time is over"]
+        assert claim().tick() == ""
+
+    def test_a_monitor_with_a_time_limit_gives_up_its_card(self, fleet, card) -> None:
+        fleet.monitor.run_with_card(card, lambda _report: None, timeout=0.01)
+        shown = fleet.boards.show(card)["card"]
+        assert (shown["status"], shown["claimed_by"]) == ("ready", None)
+
+    def test_an_interrupted_one_that_follows_a_resident_gives_it_up_too(self, fleet, card, monkeypatch):
+        def interrupt(*_arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(monitor_with_card.watch_or_follow, "watch_or_follow", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.monitor.run_with_card(card, lambda _report: None)
+        assert fleet.boards.show(card)["card"]["claimed_by"] is None
+
+    def test_the_claim_of_somebody_else_stays(self, fleet, claim, card, now) -> None:
+        card_watch = claim()
+        now.ahead = 3600
+        fleet.boards.claim(card, who="somebody")
+        card_watch.leave("the time is over")
+        assert fleet.boards.show(card)["card"]["claimed_by"] == "somebody"
+
+    def test_a_card_of_hermes_is_left_to_its_dispatcher(self, fleet, hermes, claim) -> None:
+        card = fleet.boards.create("watch")["card"]["id"]
+        card_watch = claim(card)
+        card_watch.leave("the time is over")
+        assert fleet.boards.show(card)["card"]["claimed_by"] == card_watch.holder
+
+    def test_a_stop_for_nobody_is_said_and_obeyed_by_the_next(self, fleet, claim, card) -> None:
+        warnings: list[str] = []
+        fleet._access.context = fleet._access.context.replace(warn=warnings.append)
+        fleet.boards.comment(card, "stop")
+        assert warnings == []  # no monitor ever had this card
+        card_watch = claim()
+        fleet.boards.comment(card, "stop soon?")
+        assert warnings == []
+        card_watch.leave("the time is over")
+        fleet.boards.comment(card, "stop")
+        assert warnings == [
+            f"nobody monitors card {card} now; the next monitor of it reads the comment, and ends"
+        ]
+        assert "stop-requested" in claim().tick()
 
 
 class TestOtherEnds:

@@ -282,6 +282,41 @@ def test_doctor_names_what_is_wrong_and_how_to_mend_it(fleet, tmux_server) -> No
     assert orphan.row["pane"]["id"] in bad["pane without a row"]["mend"]
 
 
+def test_doctor_and_wait_name_a_way_that_works_where_the_conversation_is_gone(fleet, home, until) -> None:
+    session = fleet.sessions.create("practice", name="lost", args=QUICK, prompt="hello")
+    own = session.row["practice_session_id_own"]
+    (transcript,) = until(lambda: list((home / ".local/share/mam-practice").glob(f"{own}.jsonl")))
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: not session.status()["tmux_alive"])
+    transcript.unlink()
+    way = "mam create --session lost starts it with a new conversation"
+    bad = {finding["check"]: finding for finding in fleet.monitor.doctor() if finding["ok"] is False}
+    assert bad["session lost"]["mend"] == way
+    session.stop(purge_conversation=True)
+    for ended in (lambda: session.wait("idle", timeout=20), lambda: fleet.sessions.attach("lost")):
+        with pytest.raises(PaneGone) as caught:
+            ended()
+        assert caught.value.hint == way
+    assert fleet.sessions.create(name="lost").row["status"] == "running"
+
+
+def test_doctor_in_a_root_that_mam_has_not_changed(fleet, tmp_path, monkeypatch) -> None:
+    def lines(root: mam.Fleet) -> dict[str, str]:
+        return {finding["check"]: finding["message"] for finding in root.monitor.doctor()}
+
+    fleet.sessions.create("practice", name="one", args=QUICK).stop()
+    assert lines(fleet)["registry"].endswith("agent-sessions.yaml shows 1 session")
+    file = Path(fleet._access.context.paths.yaml)
+    (tmp_path / "theirs" / ".hermes").mkdir(parents=True)
+    (tmp_path / "theirs" / ".hermes" / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setenv("TMUX_SERVER_NAME", "mam-named-by-the-environment")
+    with mam.open(tmp_path / "theirs") as theirs:
+        assert lines(theirs)["registry"].endswith("shows 1 session; the first change records the file")
+        assert lines(theirs)["settings"].startswith("tmux server mam-named-by-the-environment,")
+    file.write_text(file.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    assert lines(fleet)["registry"].endswith("shows 1 session; the next change takes in its edit")
+
+
 def test_watch_yields_when_something_changes(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     stream = fleet.sessions.watch(interval=0.05)

@@ -355,3 +355,27 @@ def test_a_changed_skill_is_kept_with_words_for_what_was_asked(run, workspace) -
     answer = run("skills", "uninstall")
     assert "kept: a person has changed a file; mam did not remove it" in answer.out
     assert "to get the file" not in answer.out
+
+
+@pytest.mark.parametrize(("word", "verb"), [("kill", "stop"), ("list", "ls"), ("start", "create")])
+def test_a_word_that_people_try_first_leads_to_its_verb(run, word, verb) -> None:
+    assert run(word, "x").err.splitlines()[1] == f"  did you mean {verb}?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (
+            ("board", "create", "--title", "X"),
+            "the title has no option; mam board create --help shows where it stands",
+        ),
+        (("job", "submit", "--zzz"), "mam job submit --help explains its use"),
+        (("job", "submit", "--promt", "x"), "did you mean --prompt?"),
+        (("board", "lst"), "mam board --help explains its use"),
+        (("ls", "--zzz"), "mam ls --help explains its use"),
+    ],
+)
+def test_an_unknown_option_leads_to_the_help_of_its_subcommand(run, arguments, hint) -> None:
+    answer = run(*arguments)
+    assert answer.code == 64
+    assert answer.err.splitlines()[1] == f"  {hint}"

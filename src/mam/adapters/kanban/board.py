@@ -183,6 +183,9 @@ if TYPE_CHECKING:
         def block(self, card: str, reason: str, *, holder: str | None = None, run: int | None = None) -> Card:
             """End the run and block the card for a person; with `holder` only if that one has the card."""
 
+        def release(self, card: str, holder: str, reason: str, *, run: int | None = None) -> Card:
+            """Give up a claim, so that the card is ready. Hermes' dispatcher does that on its board."""
+
         def complete(
             self, card: str, summary: str, *, holder: str | None = None, run: int | None = None
         ) -> Card:

@@ -44,6 +44,9 @@ _BLOCK = """
 UPDATE {tasks} SET status = ?, block_kind = NULL, block_recurrences = ?, claim_lock = NULL,
   claim_expires = NULL, worker_pid = NULL WHERE id = ?
 """
+_RELEASE = """
+UPDATE {tasks} SET status = 'ready', claim_lock = NULL, claim_expires = NULL, worker_pid = NULL WHERE id = ?
+"""
 _COMPLETE = """
 UPDATE {tasks} SET status = 'done', completed_at = ?, consecutive_failures = 0, block_kind = NULL,
   block_recurrences = 0, claim_lock = NULL, claim_expires = NULL, worker_pid = NULL WHERE id = ?
@@ -282,6 +285,18 @@ class SqliteBoard:
             return connection.card(card)
 
         return self.write(work)
+
+    def release(self, card: str, holder: str, reason: str, *, run: int | None = None) -> Card:
+        """End the run and set the card to ready; a board with a dispatcher leaves that to the dispatcher."""
+
+        def work(connection: BoardConnection) -> Card:
+            current = _card_held_by(connection, card, holder, run)
+            connection.run(_RELEASE, card)
+            ended = connection.end_run(current, "released", "released", reason)
+            connection.event(card, "released", {"lock": holder, "reason": reason}, ended)
+            return connection.card(card)
+
+        return self.write(work) if self.takes_expired else self.show(card)
 
     def complete(self, card: str, summary: str, *, holder: str | None = None, run: int | None = None) -> Card:
         """End the run and set the card to done."""

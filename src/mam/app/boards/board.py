@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.app.context.caller import calling_row
 from mam.core.errors import Usage
+from mam.core.monitor_card_comments import says_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar, Unpack
 
-    from mam.adapters.kanban.board import Board, CardGoal
+    from mam.adapters.kanban.board import Board, Card, CardGoal
     from mam.app.context.context import Context
     from mam.core.caller import Caller
 
@@ -94,9 +95,18 @@ def show(board: Board, card: str) -> Document:
 def comment(
     context: Context, caller: Caller, board: Board, card: str, text: str, author: str | None = None
 ) -> Document:
-    """Add a comment."""
+    """Add a comment. Warn if it asks a monitor to stop that has ended."""
     added = board.comment(card, author or author_of(context, caller), text)
-    return {**_card_document(board, board.show(card)), "comment": added.as_json()}
+    shown = board.show(card)
+    if says_stop(added.author, added.body) and _is_left_by_monitor(context, board, shown):
+        context.warn(f"nobody monitors card {card} now; the next monitor of it reads the comment, and ends")
+    return {**_card_document(board, shown), "comment": added.as_json()}
+
+
+def _is_left_by_monitor(context: Context, board: Board, card: Card) -> bool:
+    from mam.app.boards.monitor_card_task import is_left
+
+    return is_left(context, board, card)
 
 
 def claim(

@@ -50,7 +50,7 @@ class CardWatch:
         self.new_drifts: list[Document] = []
         self._is_visit = is_visit
         self._prints = prints
-        self._key = f"card:{board.name}:{card}"
+        self._key = _key(board, card)
         self._judge = Judge(context)
         self._turns = 0
         self._due = 0.0
@@ -230,13 +230,26 @@ class CardWatch:
         return reason
 
     def leave(self, reason: str) -> None:
-        """Comment that the monitoring ended, unless the card itself ended it."""
+        """Comment that the monitoring ended and give up the claim, unless the card itself ended it."""
         if self.end_reason:
             return
         try:
             self.board.comment(self.card, rules.AUTHOR, f"monitoring ended: {reason}")
+            if self.board.show(self.card).claimed_by == self.holder:
+                self.board.release(self.card, self.holder, reason, run=self._run)
         except MamError as error:
-            self.context.warn(f"mam could not comment on card {self.card}: {error}")
+            self.context.warn(f"mam could not update card {self.card}: {error}")
+
+
+def is_left(context: Context, board: Board, card: Card) -> bool:
+    """Tell whether a monitor reported to this card, and none does now."""
+    known = context.registry.peek(lambda transaction: transaction.meta(_key(board, card.id)), None)
+    is_free = card.claimed_by is None or _is_dead(card.claimed_by)
+    return known is not None and is_free and card.status in ("ready", "running")
+
+
+def _key(board: Board, card: str) -> str:
+    return f"card:{board.name}:{card}"
 
 
 def claimer(context: Context, card: str) -> tuple[str, int | None]:

@@ -69,10 +69,14 @@ def monitor(
     card_watch = CardWatch(context, board, _card_id(context, board, card))
     claimed = card_watch.claim()
     tell({"card": claimed.as_json(), "board": {"name": board.name, "path": board.path}})
-    reason = watch_or_follow.watch_or_follow(
-        lambda: Resident(context, caller, tell, [card_watch, *tasks]).run(limits),
-        lambda: _follow_resident(context, card_watch, tell, limits),
-    )
+    try:
+        reason = watch_or_follow.watch_or_follow(
+            lambda: Resident(context, caller, tell, [card_watch, *tasks]).run(limits),
+            lambda: _follow_resident(context, card_watch, tell, limits),
+        )
+    except KeyboardInterrupt:
+        card_watch.leave("interrupted")
+        raise
     card_watch.leave(reason)
     return reason
 

@@ -12,6 +12,7 @@ from mam.adapters.system import mounts, program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims
 from mam.app.context.liveness import judge_liveness
+from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
@@ -76,8 +77,8 @@ def _tmux(context: Context) -> Iterator[Finding]:
 
 
 def _settings(context: Context) -> Iterator[Finding]:
-    settings = context.settings()
-    yield finding("settings", True, f"tmux server {settings.tmux_server}, permissions {settings.permissions}")
+    message = f"tmux server {context.server_name(None)}, permissions {context.settings().permissions}"
+    yield finding("settings", True, message)
 
 
 def _programs(context: Context) -> Iterator[Finding]:
@@ -172,9 +173,14 @@ def _database(context: Context) -> Iterator[Finding]:
 
 def _file(context: Context) -> Iterator[Finding]:
     rows = context.registry.view().rows
-    edited = context.registry.is_edited()
-    description = "has an edit, which the next change takes in" if edited else f"shows {len(rows)} sessions"
-    yield finding("registry", True, f"{context.paths.yaml} {description}")
+    count = "1 session" if len(rows) == 1 else f"{len(rows)} sessions"
+    state = ""
+    if context.registry.is_edited():
+        is_recorded = context.registry.peek(lambda transaction: transaction.meta("file"), None) is not None
+        state = (
+            "; the next change takes in its edit" if is_recorded else "; the first change records the file"
+        )
+    yield finding("registry", True, f"{context.paths.yaml} shows {count}{state}")
 
 
 def _intents(context: Context) -> Iterator[Finding]:
@@ -225,16 +231,15 @@ def _options(context: Context, server: str) -> Iterator[Finding]:
         message = f"the output of a program can use {', '.join(loose)}"
         yield finding(f"server {server}", False, message, commands)
     else:
-        yield finding(
-            f"server {server}", True, "the output of a program cannot use clipboard, passthrough and renaming"
-        )
+        message = "is closed to the output of programs: no clipboard, no passthrough, no renaming"
+        yield finding(f"server {server}", True, message)
 
 
 def _sessions(context: Context) -> Iterator[Finding]:
     rows = context.registry.view().rows
     listings = {server: context.tmux(server).panes() for server in _server_names(context)}
     for row in rows:
-        yield from _session(row, listings[row["tmux_server"]], context.paths.root)
+        yield from _session(context, row, listings[row["tmux_server"]])
     ids = {row.get("id") for row in rows} | {intent.session_id for intent in context.registry.view().intents}
     for server, listing in listings.items():
         for pane in listing.panes:
@@ -247,13 +252,12 @@ def _sessions(context: Context) -> Iterator[Finding]:
                 )
 
 
-def _session(row: Row, listing: Listing, root: str) -> Iterator[Finding]:
-    observed = judge_liveness(row, listing, root)
+def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:
+    observed = judge_liveness(row, listing, context.paths.root)
     name = row["name"]
     if is_running(row) and observed.state in (Liveness.DEAD, Liveness.GONE):
-        yield finding(
-            f"session {name}", False, f"is recorded as running, but {observed.reason}", f"mam resume {name}"
-        )
+        message = f"is recorded as running, but {observed.reason}"
+        yield finding(f"session {name}", False, message, way_to_continue(context, row))
     elif not is_running(row) and observed.pane is not None and observed.pane.mark == row.get("id"):
         yield finding(f"session {name}", True, "has ended; its pane is kept for review")
     if not os.path.isdir(row["workspace"]):

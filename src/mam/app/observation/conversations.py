@@ -77,6 +77,19 @@ def resume_refusal(row: Row, choice: Choice) -> str | None:
     return None
 
 
+def way_to_continue(context: Context, row: Row) -> str:
+    """Return the command that continues an ended session: a resume, if there is something to resume."""
+    kind = context.kind(row["agent"])
+    if kind.runs_command_of_job:
+        return "submit the job again: mam job submit --exec … -- PROGRAM ARG…"
+    view = context.registry.view_to_show()
+    if kind.can_resume and resume_refusal(
+        row, resume_choice(context, row, view.rows, view.identities, view.listed)
+    ):
+        return f"mam create --session {row['name']} starts it with a new conversation"
+    return f"mam resume {row['name']}"
+
+
 def _shares_workspace(row: Row, rows: Sequence[Row]) -> bool:
     """Tell whether another session of the same kind has the same workspace.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.app.context.liveness import check_liveness
+from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.ls import describe
 from mam.core.activity import WAITING
 from mam.core.errors import PaneGone, Refused, TerminalsDown, Usage
@@ -26,7 +27,7 @@ def attach(context: Context, target: str | None = None, *, next_waiting: bool = 
     if liveness.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' cannot be shown: {liveness.reason}")
     if liveness.pane is None or liveness.pane.mark not in ("", row.get("id")):
-        raise PaneGone(f"'{row['name']}' has no pane", hint=f"mam resume {row['name']}")
+        raise PaneGone(f"'{row['name']}' has no pane", hint=way_to_continue(context, row))
     tmux = context.tmux(row["tmux_server"])
     document: dict[str, Any] = {"session": row["name"], "switched": False, "argv": [], "environ": {}}
     if context.environ.get("TMUX") and _server_pid(context) == liveness.pane.server_pid:

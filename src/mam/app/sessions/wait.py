@@ -10,6 +10,7 @@ import time
 
 from mam.adapters.system.exit_watch import ExitWatch
 from mam.app.context.liveness import check_liveness, identity_of
+from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.read import read
 from mam.app.observation.status import add_details, look, status
@@ -50,7 +51,7 @@ def wait(context: Context, target: str, condition: str, *, timeout: float | None
             if has_ended:
                 raise PaneGone(
                     f"'{row['name']}' has ended, so it will not be {condition}",
-                    hint=f"mam resume {row['name']}",
+                    hint=way_to_continue(context, row),
                 )
             remaining = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
             if remaining <= 0:

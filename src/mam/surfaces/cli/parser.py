@@ -33,6 +33,14 @@ class Parser(argparse.ArgumentParser):
 
     has_subcommands = False
 
+    def chosen(self, options: Namespace) -> Parser:
+        """Return the parser of the subcommand that the options name; of a verb without any, this one."""
+        for action in self._get_positional_actions():
+            if isinstance(action, argparse._SubParsersAction):
+                below = action.choices.get(getattr(options, action.dest))
+                return below if isinstance(below, Parser) else self
+        return self
+
     def error(self, message: str) -> NoReturn:
         """Raise Usage with argparse's message."""
         raise Usage(message, hint=f"{self.prog} --help explains its use")
@@ -44,6 +52,8 @@ class Parser(argparse.ArgumentParser):
         word = arguments[0].partition("=")[0][:60]
         near = get_close_matches(word, list(self._option_string_actions), n=1, cutoff=0.6)
         hint = f"did you mean {near[0]}?" if near else f"{self.prog} --help explains its use"
+        if any(action.dest == word.lstrip("-") for action in self._get_positional_actions()):
+            hint = f"the {word.lstrip('-')} has no option; {self.prog} --help shows where it stands"
         problem = "there is no option" if word.startswith("-") else "unexpected argument:"
         raise Usage(f"{problem} '{word}'", hint=hint)
 
@@ -92,7 +102,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> Namespace:
     positional = [*rest[:at], *rest[at + 1 :]]
     field = next((name for name in ("names", "words") if hasattr(options, name)), None)
     if unknown or field is None:
-        parser.refuse_unknown(unknown or positional or rest)
+        parser.chosen(options).refuse_unknown(unknown or positional or rest)
     setattr(options, field, [*getattr(options, field), *positional])
     return options
 

@@ -58,6 +58,18 @@ VERBS: dict[str, tuple[str, str, str]] = {
 }
 
 ALIASES = {"delete": "stop"}
+# Words that people try first, and the verb that they mean.
+_OTHER_WORDS = {
+    "kill": "stop",
+    "end": "stop",
+    "terminate": "stop",
+    "list": "ls",
+    "ps": "ls",
+    "start": "create",
+    "new": "create",
+    "rm": "forget",
+    "remove": "forget",
+}
 
 
 def module_of(verb: str) -> str | None:
@@ -106,7 +118,9 @@ def overview() -> str:
 
 
 def nearest(verb: str) -> list[str]:
-    """Return the verb that is most similar to a mistyped one, if any is similar."""
+    """Return the verb that somebody means by another word, or the most similar one, if any is similar."""
+    if verb in _OTHER_WORDS:
+        return [_OTHER_WORDS[verb]]
     from difflib import get_close_matches
 
     return get_close_matches(verb[:40], [*VERBS, *ALIASES], n=1, cutoff=0.6)

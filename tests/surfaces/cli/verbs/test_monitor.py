@@ -40,6 +40,21 @@ def test_a_server_that_does_not_answer_is_no_difference() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "is_new", "is_written", "words"),
+    [
+        ("A", True, True, ""),
+        ("A", True, False, "  (not written)"),
+        ("D", True, False, "  (reported only)"),
+        ("D", False, False, "  (reported only, known already)"),
+    ],
+)
+def test_a_line_says_what_became_of_the_difference(name, is_new, is_written, words) -> None:
+    drift = {"class": name, "message": "one is gone", "new": is_new, "written": is_written}
+    document = {"drifts": [drift], "servers": {}, "tmux_sessions_alive": [], "duration_ms": 1.0}
+    assert show(document, Paint(io.StringIO()))[0] == f"{name}  one is gone{words}"
+
+
 def parsed(*arguments: str):
     return parser.parse(parser.build("monitor", monitor), arguments)
 

@@ -15,7 +15,9 @@ def test_words_and_their_receipt(run, session, tmp_path):
     answer = run("send", session, "/help is a word")
     assert answer.code == 0
     assert answer.out.startswith("submitted: m_")
-    assert answer.out.rstrip().endswith("), with a space before it")
+    assert answer.out.rstrip().endswith(
+        "), with a space before it; sent as text; a command of the program: --command"
+    )
     assert run("wait", session, "--for", "idle", "--timeout", "20").code == 0
     path = tmp_path / "words.md"
     path.write_text("a\tb", encoding="utf-8")

@@ -269,7 +269,10 @@ def _line(drift: dict[str, Any], paint: Paint) -> str:
     from mam.surfaces.cli.render_sessions import clean
 
     text = f"{paint(drift['class'], 'yellow')}  {clean(drift['message'], 500)}"
-    return text if drift["written"] else text + paint("  (not written)", "dim")
+    notes = [] if drift["written"] else ["reported only" if drift["class"] == "D" else "not written"]
+    if not drift.get("new", True):
+        notes.append("known already")
+    return text + paint(f"  ({', '.join(notes)})", "dim") if notes else text
 
 
 def show(document: dict[str, Any], paint: Paint) -> list[str]:

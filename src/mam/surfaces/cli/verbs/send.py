@@ -69,16 +69,20 @@ def run(call: Invocation) -> int:
 
     options = call.options
     name, text = split_arguments(options)
+    message = read_message(text, options.file)
     receipt = call.fleet.messages.send(
         name,
-        read_message(text, options.file),
+        message,
         when=options.when,
         command=options.command,
         timeout=options.timeout,
         message_id=options.message_id,
         conversation=options.conversation,
     )
-    call.say(receipt, show(receipt))
+    line = show(receipt)
+    if message.startswith("/") and (receipt["added"] or receipt["carrier"] == "file"):
+        line += "; sent as text; a command of the program: --command"
+    call.say(receipt, line)
     return EXIT_CODES[receipt["state"]]
 
 
