@@ -77,6 +77,7 @@ class Relay:
         self._password: str | None = None
         self._is_subscribed = False
         self._state = ""
+        self._was_connected = False
         self._looks: list[float] = []
         # From when a job's log may be published again, and which logs somebody has requested.
         self._republish_after: dict[str, float] = {}
@@ -272,7 +273,12 @@ class Relay:
         summary = f"{state}: {error}"
         if summary != self._state:
             self._state = summary
-            document: Document = {"address": self.broker.address, "state": state}
+            self._was_connected = self._was_connected or state == CONNECTED
+            document: Document = {
+                "address": self.broker.address,
+                "state": state,
+                "was_connected": self._was_connected,
+            }
             self.tell({"broker": {**document, "error": error.as_json()["error"] if error else None}})
 
 

@@ -52,7 +52,9 @@ def subscribe(
     context.require_registry()
     broker = brokers.find(context, requested_url)
     if broker is None:
-        raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
+        raise InvalidSettings(
+            "no broker is configured", hint="--broker mqtt://user@host names one, or [broker] in config.toml"
+        )
     poll_seconds(context)
     limits = MonitorTimeouts(timeout, idle_timeout)
 

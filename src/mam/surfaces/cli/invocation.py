@@ -75,6 +75,14 @@ class Invocation:
             self._warnings.append(text)
             self.show_progress(f"warning: {text}")
 
+    def show_note(self, text: str) -> None:
+        """Print a line for a person on stderr, which stays; stdout has only the answer."""
+        from mam.core.safe_text import one_line
+
+        self.clear_progress()
+        if sys.stderr is not None:
+            print(f"mam: {one_line(text, 500)}", file=sys.stderr, flush=True)
+
     def clear_progress(self) -> None:
         """Erase the progress line."""
         if self._progress is not None:

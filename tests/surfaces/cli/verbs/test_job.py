@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from tests.surfaces.cli.test_startup import DEAR, HEAVY, modules_after
@@ -9,7 +10,9 @@ from tests.surfaces.cli.test_startup import DEAR, HEAVY, modules_after
 from mam.app.jobs.find import token_of
 from mam.core import job_event as events
 from mam.surfaces.cli import parser
+from mam.surfaces.cli.style import Paint
 from mam.surfaces.cli.verbs import job as verb
+from mam.surfaces.cli.verbs.job import render_jobs
 
 
 @pytest.fixture
@@ -75,6 +78,55 @@ def test_a_person_is_told_what_to_do(run, workspace):
     job = answer.out.split()[1]
     assert f"job event --workspace {workspace} --job {job} --attempt 1 --event completed" in answer.out
     assert answer.out.splitlines()[-1].endswith(f"/delegate_job_logs/{job}")
+
+
+def test_a_detached_job_says_how_to_follow_it(run):
+    arguments = ("job", "submit", "--agent", "human", "--prompt", "paint it", "--detach")
+    answer = run(*arguments)
+    job = answer.out.split()[1]
+    assert answer.err == f"mam: mam job wait {job} follows it\n"
+    assert answer.out.splitlines()[-1].endswith(f"/delegate_job_logs/{job}")
+    assert run(*arguments, "--json").err == ""
+
+
+@pytest.fixture
+def noted():
+    """A call that notes what a person is told, with two sessions of one job, of which one waits."""
+    notes: list[str] = []
+    asker = {"name": "asker", "delegate_job_id": "1", "status": "running"}
+    others = [{**asker, "name": "done", "status": "stopped"}, {**asker, "name": "b", "delegate_job_id": "2"}]
+    worker = {**asker, "name": "worker"}
+    listing = {True: [asker, *others], False: [asker, worker, *others]}
+    sessions = SimpleNamespace(ls=lambda waiting: {"sessions": listing[waiting]})
+    return SimpleNamespace(
+        notes=notes,
+        show_note=notes.append,
+        clear_progress=lambda: None,
+        fleet=SimpleNamespace(sessions=sessions),
+        paint=lambda: Paint(io.StringIO()),
+        as_json=False,
+    )
+
+
+def test_a_job_that_waits_for_an_answer_says_once_how_to_give_it(noted, capsys):
+    follower = render_jobs.Follower(noted)
+    for event in ("started", "permission_required", "permission_required"):
+        follower.print_event({"job_id": "1", "event": event, "detail": "Bash: ls"})
+    assert capsys.readouterr().out.count("Bash: ls") == 3
+    assert noted.notes == ["mam answer asker shows what it asks; mam answer asker allow|deny"]
+    noted.as_json = True
+    render_jobs.Follower(noted).print_event({"job_id": "1", "event": "permission_required"})
+    assert len(noted.notes) == 1
+
+
+def test_after_a_timeout_the_sessions_that_run_on_are_named(noted):
+    job = {"job_id": "1", "status": "error", "reason": "timeout:wall", "command": None}
+    assert render_jobs.print_ends(noted, [job]) == 1
+    assert noted.notes == [
+        f"session {name} still runs: mam attach {name}, or mam stop {name}" for name in ("asker", "worker")
+    ]
+    render_jobs.print_ends(noted, [{**job, "command": ["true"]}, {**job, "reason": "bootstrap"}])
+    assert len(noted.notes) == 2
 
 
 def test_s002_6_a_job_for_a_person_is_listed_as_one(run):

@@ -66,7 +66,10 @@ def test_s001_35_the_times_of_a_subscription(monkeypatch) -> None:
     fleet = SimpleNamespace(monitor=group, root="/w")
     for arguments in ((), ("--timeout", "3600", "--idle-timeout", "300"), ("--idle-timeout", "0")):
         call = SimpleNamespace(
-            options=parsed("--subscribe", *arguments), fleet=fleet, show_progress=lambda _text: None
+            options=parsed("--subscribe", *arguments),
+            fleet=fleet,
+            show_progress=lambda _text: None,
+            show_note=lambda _text: None,
         )
         monitor._subscribe(call)
     assert [(given["timeout"], given["idle_timeout"]) for given in times] == [
@@ -74,6 +77,31 @@ def test_s001_35_the_times_of_a_subscription(monkeypatch) -> None:
         (3600.0, 300.0),
         (0.0, 0.0),
     ]
+
+
+def test_a_monitor_that_ends_says_why_in_a_line_that_stays(run) -> None:
+    run("init")
+    assert run("monitor", "--timeout", "0.1").err == "mam: the monitor has ended: the timeout was reached\n"
+
+
+def test_without_a_broker_the_hint_names_the_setting(run) -> None:
+    run("init")
+    answer = run("monitor", "--subscribe", "--json")
+    assert (answer.code, answer.error["code"]) == (64, "invalid_settings")
+    assert "[broker]" in answer.error["hint"] and "--broker" in answer.error["hint"]
+
+
+@pytest.mark.parametrize(
+    ("was_connected", "line"),
+    [
+        (True, "host is lost: no broker listens"),
+        (False, "host cannot be reached: no broker listens; the monitor looks by itself meanwhile"),
+    ],
+)
+def test_a_broker_that_was_never_reached_is_not_lost(was_connected, line) -> None:
+    error = {"message": "no broker listens"}
+    broker = {"address": "host", "state": "lost", "was_connected": was_connected, "error": error}
+    assert monitor._of_broker({"broker": broker}, Paint(io.StringIO())) == [line]
 
 
 def test_s001_37_the_option_of_the_card_is_named_to_who_looks_for_another() -> None:

@@ -48,7 +48,9 @@ def test_a_dialog_from_the_shell(run, session, workspace):
     dialog = run("answer", session, "--json").json
     assert "touch foo" in run("answer", session).out
     held = run("send", session, "hello", "--json")
-    assert (held.code, held.json["state"]) == (4, "held")
+    assert (held.code, held.json["state"], held.err) == (4, "held", "")
+    held = run("send", session, "hello")
+    assert held.err == f"mam: mam answer {session} shows what it asks; mam answer {session} allow|deny\n"
     assert run("keys", session, "Enter").code == 2
     assert run("interrupt", session).code == 2
     assert run("answer", session, "allow", "--expect", "00000000").code == 1

@@ -56,6 +56,13 @@ def run(call: Invocation) -> int:
     return call.say(receipt, f"answered {target}: {clean(receipt['answer'])}{more}")
 
 
+def how_to_answer(name: str) -> str:
+    """Return how a person answers the dialog of a session."""
+    from mam.surfaces.cli.render_sessions import clean
+
+    return f"mam answer {clean(name)} shows what it asks; mam answer {clean(name)} allow|deny"
+
+
 def show(dialog: dict[str, Any]) -> list[str]:
     """Return the dialog as text for a person."""
     from mam.core.safe_text import for_screen

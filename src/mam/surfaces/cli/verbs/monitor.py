@@ -143,7 +143,7 @@ def _dispatch(call: Invocation) -> int:
 def _work(call: Invocation) -> int:
     with _mcp_task(call):
         reason = call.fleet.monitor.run_as_worker(lambda report: _print_report(call, report))
-    call.show_progress(f"the monitor has ended: {reason}")
+    call.show_note(f"the monitor has ended: {reason}")
     return 0
 
 
@@ -164,11 +164,11 @@ def _stay(call: Invocation) -> int:
             reason = call.fleet.monitor.run_with_card(
                 call.options.card, lambda report: _print_report(call, report), **card_options
             )
-        call.show_progress(f"the monitor has ended: {reason}")
+        call.show_note(f"the monitor has ended: {reason}")
         return 0
     with _mcp_task(call):
         reason = call.fleet.monitor.attend(lambda report: _print_report(call, report), **limits)
-    call.show_progress(f"the monitor has ended: {reason}")
+    call.show_note(f"the monitor has ended: {reason}")
     return 0
 
 
@@ -188,7 +188,7 @@ def _subscribe(call: Invocation) -> int:
             timeout=options.timeout,
             idle_timeout=idle,
         )
-    call.show_progress(f"the monitor has ended: {reason}")
+    call.show_note(f"the monitor has ended: {reason}")
     return 0
 
 
@@ -254,6 +254,9 @@ def _of_broker(report: dict[str, Any], paint: Paint) -> list[str]:
 
     if broker := report.get("broker"):
         reason = f": {clean(broker['error']['message'], 500)}" if broker["error"] else ""
+        if broker["error"] and not broker.get("was_connected"):
+            meanwhile = "the monitor looks by itself meanwhile"
+            return [f"{clean(broker['address'], 200)} cannot be reached{reason}; {meanwhile}"]
         return [f"{clean(broker['address'], 200)} is {clean(broker['state'])}{reason}"]
     if event := report.get("event"):
         from mam.surfaces.cli.verbs.job.render_jobs import line

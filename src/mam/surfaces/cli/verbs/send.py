@@ -83,6 +83,10 @@ def run(call: Invocation) -> int:
     if message.startswith("/") and (receipt["added"] or receipt["carrier"] == "file"):
         line += "; sent as text; a command of the program: --command"
     call.say(receipt, line)
+    if not call.as_json and receipt["state"] == "held" and receipt["reason"].endswith("dialog is open"):
+        from mam.surfaces.cli.verbs.answer import how_to_answer
+
+        call.show_note(how_to_answer(receipt["session"]))
     return EXIT_CODES[receipt["state"]]
 
 

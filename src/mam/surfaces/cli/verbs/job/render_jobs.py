@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.core.job_event import PERMISSION
 from mam.core.job_rules import EXIT_CODES, JobStatus
 from mam.core.safe_text import for_screen
 from mam.surfaces.cli.output import write_json, write_lines
@@ -72,14 +73,48 @@ def print_event(call: Invocation, entry: Document) -> None:
         write_lines([line(entry, call.paint())], flush=True)
 
 
+class Follower:
+    """Prints the events of jobs of this machine, and says once for each job how to answer its agent."""
+
+    def __init__(self, call: Invocation) -> None:
+        """Nothing has been said yet."""
+        self.call = call
+        self._told: set[str] = set()
+
+    def print_event(self, entry: Document) -> None:
+        """Print an event as soon as it arrives."""
+        print_event(self.call, entry)
+        job_id = str(entry.get("job_id"))
+        if self.call.as_json or entry.get("event") != PERMISSION or job_id in self._told:
+            return
+        from mam.surfaces.cli.verbs.answer import how_to_answer
+
+        self._told.add(job_id)
+        for name in _sessions_of(self.call, job_id, is_waiting=True):
+            self.call.show_note(how_to_answer(name))
+
+
+def _sessions_of(call: Invocation, job_id: str, *, is_waiting: bool = False) -> list[str]:
+    """Return the names of the sessions of a job that run, or of those that wait for a person."""
+    listing = call.fleet.sessions.ls(waiting=is_waiting)["sessions"]
+    return [
+        clean(session["name"])
+        for session in listing
+        if session.get("delegate_job_id") == job_id and session["status"] == "running"
+    ]
+
+
 def print_ends(call: Invocation, jobs: list[Document]) -> int:
     """Print how jobs ended; return the highest of their exit codes."""
     call.clear_progress()
     for job in jobs:
         if call.as_json:
             write_json({"job": job}, one_line=True)
-        else:
-            write_lines([summary(job, call.paint())], flush=True)
+            continue
+        write_lines([summary(job, call.paint())], flush=True)
+        if str(job.get("reason") or "").startswith("timeout:") and not job.get("command"):
+            for name in _sessions_of(call, job["job_id"]):
+                call.show_note(f"session {name} still runs: mam attach {name}, or mam stop {name}")
     return max((EXIT_CODES.get(job["status"], 1) for job in jobs), default=0)
 
 

@@ -127,7 +127,10 @@ def _preview(call: Invocation, preview: Document) -> int:
 def _detached(call: Invocation, job: Document) -> int:
     from mam.surfaces.cli.verbs.job import render_jobs
 
-    return call.say({"job": job}, *_head(call, job), render_jobs.audit(job))
+    code = call.say({"job": job}, *_head(call, job), render_jobs.audit(job))
+    if not call.as_json:
+        call.show_note(f"mam job wait {job['job_id']} follows it")
+    return code
 
 
 def _follow(call: Invocation, job: Document) -> int:
@@ -139,9 +142,7 @@ def _follow(call: Invocation, job: Document) -> int:
         write_lines(_head(call, job), flush=True)
     name = job["job_id"]
     call.show_progress(f"following job {name}", after=f"the job continues: mam job wait {name}, or cancel")
-    jobs = call.fleet.jobs.wait(
-        [job["job_id"]], lambda entry: render_jobs.print_event(call, entry), from_start=True
-    )
+    jobs = call.fleet.jobs.wait([name], render_jobs.Follower(call).print_event, from_start=True)
     code = render_jobs.print_ends(call, jobs)
     if not call.as_json:
         write_lines([render_jobs.audit(job)])

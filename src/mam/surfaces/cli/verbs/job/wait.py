@@ -46,7 +46,7 @@ def run(call: Invocation) -> int:
         raise Usage("--token-file needs --broker", hint="it is for jobs of another machine")
     jobs = call.fleet.jobs.wait(
         names,
-        lambda entry: render_jobs.print_event(call, entry),
+        render_jobs.Follower(call).print_event,
         timeout=options.timeout,
     )
     if not jobs and not call.as_json:
