@@ -98,8 +98,13 @@ def purged(row: Row, action: Action, *, reason: str | None, exit_status: int | N
     )
 
 
-def died(row: Row, action: Action, *, on_disk: bool, exit_status: int | None) -> Row:
-    """Return the row after its process was found gone; it is resumable if its conversation is on disk."""
+def died(
+    row: Row, action: Action, *, on_disk: bool, exit_status: int | None, is_success: bool = False
+) -> Row:
+    """Return the row after its process was found gone; it is resumable if its conversation is on disk.
+
+    `is_success` is for a command that exited with 0: it was started to end.
+    """
     at = action["at_epoch"]
     return _changed(
         row,
@@ -108,7 +113,7 @@ def died(row: Row, action: Action, *, on_disk: bool, exit_status: int | None) ->
         resumable=on_disk,
         terminated_at=stamp(at),
         terminated_at_epoch=at,
-        termination_mode="auto-detected",
+        termination_mode="graceful" if is_success else "auto-detected",
         exit_status=exit_status,
         last_visible_status=Status.TERMINATED,
     )

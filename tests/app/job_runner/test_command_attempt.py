@@ -108,6 +108,21 @@ def test_another_exit_status_is_an_error(fleet, run, hands_on, script, facts, de
 
 
 @pytest.mark.parametrize(
+    ("script", "end"),
+    [("exit 0", "exit 0"), ("exit 3", "exit 3"), ("kill -9 $$", "ended by signal 9 (SIGKILL)")],
+)
+def test_a_command_that_ended_by_itself_did_not_die(fleet, run, until, script, end):
+    job = run("sh", "-c", script)
+    until(lambda: fleet.monitor.once() and row_of(fleet, job)["status"] == "terminated")
+    row = row_of(fleet, job)
+    mode = "graceful" if script == "exit 0" else "auto-detected"
+    assert (row["termination_mode"], row["last_action"]["verb"]) == (mode, "ended")
+    entries = [(entry["verb"], entry["reason"]) for entry in fleet.sessions.log(row["name"])]
+    assert ("ended", end) in entries
+    assert "died" not in dict(entries)
+
+
+@pytest.mark.parametrize(
     ("command", "options", "error"),
     [
         ([], {}, Usage),
@@ -263,6 +278,8 @@ def test_a_runner_that_is_killed_ends_the_job_with_the_reason_and_leaves_nothing
     assert (ended["status"], ended["reason"]) == ("error", "runner gone")
     assert "nobody knows how the command ended" in ended["terminal_detail"]
     assert_gone(identities, until)
+    until(lambda: fleet.monitor.once() and row_of(fleet, job)["status"] == "terminated")
+    assert row_of(fleet, job)["termination_mode"] == "auto-detected"
 
 
 def test_the_end_is_recorded_once_whoever_finds_it(fleet, until):

@@ -20,7 +20,7 @@ from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
 from mam.app.job_runner.task_message import report_command
 from mam.app.jobs import clock_jump
-from mam.app.jobs.command_end import recorded_end
+from mam.app.jobs.command_end import end_of_session
 from mam.app.jobs.find import open_job_ids
 from mam.app.jobs.report_activity import has_unseen_turn, prompted_at, report_activity
 from mam.app.jobs.session_events import EXITED
@@ -351,17 +351,8 @@ def _commands_without_job(context: Context, transaction: Transaction) -> list[Ro
         if row["agent"] == EXEC
         and row.get("delegate_job_id") not in open_ids
         and runs_on(row)
-        and not _has_recorded_end(context, transaction, row)
+        and end_of_session(context, transaction, row) is None
     ]
-
-
-def _has_recorded_end(context: Context, transaction: Transaction, row: Row) -> bool:
-    job = jobs.find(transaction, row.get("delegate_job_id") or "")
-    if job is None:
-        return False
-    # The session of the next round runs before the job names it.
-    is_next = job.session_id not in (None, row["id"])
-    return recorded_end(context, job, job.attempt + is_next) is not None
 
 
 def _overdue(

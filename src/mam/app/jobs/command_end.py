@@ -13,7 +13,7 @@ from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import audit_root
 from mam.core import command_end as ends
 from mam.core import job_event as events
-from mam.core.job_rules import OPEN, JobStatus, runs_command
+from mam.core.job_rules import EXEC, OPEN, JobStatus, runs_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,16 @@ def recorded_end(context: Context, job: Job, attempt: int | None = None) -> ends
     """Return how the command of an attempt, or of the current one, ended; None if no end is recorded."""
     content = exec_files.read_record(context.paths.jobs, job.id, attempt or job.attempt)
     return None if content is None else ends.parse(content)
+
+
+def end_of_session(context: Context, transaction: Transaction, row: Row) -> ends.CommandEnd | None:
+    """Return how the command of a session ended; None if no end is recorded, or no command ran there."""
+    job = jobs.find(transaction, row.get("delegate_job_id") or "")
+    if row["agent"] != EXEC or job is None:
+        return None
+    # The session of the next round runs before the job names it.
+    is_next = job.session_id not in (None, row["id"])
+    return recorded_end(context, job, job.attempt + is_next)
 
 
 def end_if_recorded(context: Context, transaction: Transaction, job: Job) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
+from mam.app.jobs.command_end import end_of_session
 from mam.app.observation import conversations
 from mam.app.sessions import exit_status_and_cleanup
 from mam.core import session_transitions
@@ -45,16 +46,20 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
         exit_status_and_cleanup.discard_launch_files(context, row["id"])
         captured_row = conversations.with_conversation(context, current, named_conversation, transaction.rows)
         on_disk = bool(conversations.on_disk(context, captured_row, current_conversation(captured_row)))
+        end = end_of_session(context, transaction, captured_row)
+        verb = "died" if end is None else "ended"
         new_row = transaction.put(
             session_transitions.died(
                 captured_row,
-                {**caller.action("died", context.now()), "by": "mam"},
+                {**caller.action(verb, context.now()), "by": "mam"},
                 on_disk=on_disk,
                 exit_status=status,
+                is_success=end is not None and end.is_success,
             )
         )
         context.tell_listeners(transaction, Died(new_row, status))
-        transaction.log(caller.name, "died", new_row, liveness.reason, exit_status=status)
+        reason = liveness.reason if end is None else end.detail("")
+        transaction.log(caller.name, verb, new_row, reason, exit_status=status)
         return new_row
 
     new_row = claims.change(context, work)
