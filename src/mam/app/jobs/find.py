@@ -60,7 +60,9 @@ def documents(context: Context, folder: str | None = None, *, only_open: bool = 
         pairs = [(job, prompt) for job, prompt in pairs if job.data.get("registry_dir") == folder]
     listing = [as_document(job, prompt) for job, prompt in pairs]
     listing += [
-        summary for summary in foreign_records(context, folder) if summary["job_id"] not in ledger_ids
+        summary
+        for summary in foreign_records(context, folder, ledger_ids)
+        if summary["job_id"] not in ledger_ids
     ]
     listing = [summary for summary in listing if not only_open or summary["status"] in OPEN]
     for summary in listing:
@@ -120,9 +122,12 @@ def token_of(context: Context, job_id: str) -> str:
     """Return the token of a job of the ledger, which signs its events."""
     token = job_files.read_token(context.paths.jobs, job_id)
     if token is None:
+        is_running = is_open(context, job_id)
         raise NotAllowed(
             f"the token of job {job_id} is not in {context.paths.jobs}",
-            hint="cancel the job and submit it again",
+            hint="cancel the job and submit it again"
+            if is_running
+            else f"the job has ended: mam job status {job_id}",
         )
     return token
 

@@ -10,6 +10,7 @@ from mam.core.job_file_format import parse_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from mam.app.context.context import Context
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
 _EARLIER = ".hermes/jobs"
 
 
-def foreign_records(context: Context, folder: str | None) -> list[Document]:
-    """Return all foreign records of a folder of jobs, without their tokens."""
+def foreign_records(context: Context, folder: str | None, known: Collection[str]) -> list[Document]:
+    """Return all foreign records of a folder of jobs, without their tokens.
+
+    Warn of each file that is no record, unless its job is among the known ones.
+    """
     ids = {
         name for place in _folders(context, folder) for name in job_files.record_ids(place) if is_job_id(name)
     }
-    records = [content for job_id in sorted(ids) if (content := read_record(context, job_id, folder))]
-    return [{**content, "auth_token": None} for content in records]
+    records = []
+    for job_id in sorted(ids):
+        if content := read_record(context, job_id, folder):
+            records.append({**content, "auth_token": None})
+        elif job_id not in known:
+            path = os.path.join(folder_with(context, job_id, folder), f"{job_id}.json")
+            context.warn(f"{path} is not listed: it needs schema_version 1, its job_id, and a known status")
+    return records
 
 
 def read_record(context: Context, job_id: str, folder: str | None) -> Document | None:
