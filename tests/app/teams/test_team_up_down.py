@@ -405,6 +405,27 @@ class TestUnprovenReport:
         assert again["message_id"] != held["message_id"]
 
 
+class TestUntold:
+    def test_who_was_not_told_of_a_task(self, master):
+        warnings = []
+        master.on_warning(warnings.append)
+        spawn(master, "qa")
+        warnings.clear()
+        master.tasks.add("for nobody", role="ux")
+        assert warnings == []
+        master.tasks.add("review", role="qa")
+        assert warnings == [
+            "'qa' is idle and was not told of TASK-002: mam send qa 'run mam task claim TASK-002'"
+        ]
+        master.tasks.claim(role="qa", session="qa")
+        told = "mam send qa 'your task is {0}; mam task list shows it'"
+        assert warnings[1:] == ["'qa' was not told of TASK-002: " + told.format("TASK-002")]
+        master.tasks.add("again", role="qa")
+        assert len(warnings) == 2, "it is busy, and gets the task when it reports"
+        master.teams.report(session="qa", result="well")
+        assert warnings[2:] == ["'qa' was not told of TASK-003: " + told.format("TASK-003")]
+
+
 class TestTruePage:
     def test_a_stopped_member_is_shown_as_stopped(self, master):
         page = Path(spawn(master, task="one")["session_file"])

@@ -13,7 +13,7 @@ from mam.app.messages.send import new_message, send
 from mam.app.observation import conversations
 from mam.app.teams import team_page
 from mam.app.teams.close import refresh_membership
-from mam.app.teams.task import assign
+from mam.app.teams.task import assign, warn_if_untold
 from mam.core import caller as callers
 from mam.core import task_format as rules
 from mam.core import team_plan as team_rules
@@ -60,6 +60,8 @@ def report(
     next_task = context.registry.note(lambda transaction: _next_task(transaction, row, receipt, by))
     member, team_id = context.registry.note(lambda transaction: _describe_member(transaction, context, row))
     team_page.write(context, [team_id])
+    if next_task is not None:
+        warn_if_untold(context, caller, row, next_task)
     return {"report": text, "receipt": receipt, "task": task, "next": next_task, "member": member}
 
 

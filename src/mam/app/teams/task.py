@@ -33,7 +33,30 @@ def add(context: Context, caller: Caller, text: str, *, role: str, team: str | N
 
     document = context.registry.note(work)
     team_page.write(context)
+    no_names: list[str] = []
+    for name in context.registry.peek(lambda transaction: _idle(transaction, task_role, team_id), no_names):
+        command = f"mam send {name} 'run mam task claim {document['id']}'"
+        context.warn(f"'{name}' is idle and was not told of {document['id']}: {command}")
     return {"task": document}
+
+
+def _idle(transaction: Transaction, role: str, team_id: str | None) -> list[str]:
+    """Return the names of the running members of a role that have no task."""
+    return [
+        row["name"]
+        for team in teams.listed(transaction)
+        for member in teams.members(transaction, team.id)
+        if team_id in (None, team.id) and member.role == role and teams.is_open(member)
+        if (row := transaction.get(member.session_id)) is not None
+        if is_running(row) and not tasks.claimed(transaction, row["id"])
+    ]
+
+
+def warn_if_untold(context: Context, caller: Caller, row: Row | None, task: dict[str, Any]) -> None:
+    """Say how a session learns of its task, if somebody else claimed the task for it."""
+    if row is not None and caller.session_id != row["id"]:
+        command = f"mam send {row['name']} 'your task is {task['id']}; mam task list shows it'"
+        context.warn(f"'{row['name']}' was not told of {task['id']}: {command}")
 
 
 def list_tasks(context: Context, *, role: str | None = None, status: str | None = None) -> dict[str, Any]:
@@ -84,6 +107,8 @@ def claim(
 
     document, changed = context.registry.note(work)
     team_page.write(context)
+    if changed:
+        warn_if_untold(context, caller, row, document)
     return {"task": document, "changed": changed}
 
 
