@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conformance.recorded_screens import captured, facts_of
 
-from mam.adapters.agents.box_contents import shows_part, shows_text
+from mam.adapters.agents.box_contents import shows_part, shows_text, surely_shows_text
 from mam.adapters.agents.catalogue import kind
 from mam.adapters.agents.kind import Screen
 
@@ -93,6 +93,15 @@ def test_a_folded_paste_is_known_by_its_count(name, size) -> None:
     assert state.box == "draft"
     assert agent.box_shows(state, "\n".join(lines))
     assert not agent.box_shows(state, "\n".join(lines[1:]))
+
+
+def test_a_sign_without_a_count_stands_only_for_a_long_line() -> None:
+    edge, agent = "─" * 40, kind("claude")
+    state = agent.read_screen(Screen(f"● x\n{edge}\n❯\xa0[Pasted text #1]\n{edge}\n", 18, 2))
+    assert state.draft.strip() == "[Pasted text #1]"
+    assert agent.box_shows(state, "x" * 2000)
+    assert not agent.box_shows(state, "yes")
+    assert not agent.box_shows(state, f"{'x' * 2000}\nyes")
 
 
 @pytest.mark.parametrize("size", ["", "@100x30", "@60x24"])
@@ -223,3 +232,40 @@ def test_a_part_of_a_text(draft, options, expected) -> None:
 def test_a_part_of_a_text_that_is_taller_than_the_box() -> None:
     text = "\n".join(f"line {number} of a tall text" for number in range(40))
     assert shows_part("\n".join(text.split("\n")[10:18]), text, shows_end_only=True)
+
+
+@pytest.mark.parametrize(
+    ("draft", "text", "expected"),
+    [
+        ("the words of one message", "the words of one message", True),
+        ("the words of\none mess\nage", " the words of one message\n", True),
+        ("the words\n\nof one message", "the words\n\nof one message", True),
+        ("the words of  one message", "the words of one  message", True),
+        ("the flag 🇩 of one message", "the flag 🇩🇪 of one message", True),
+        ("the wordsof one message", "the words of one message", False),
+        ("the wor ds of one message", "the words of one message", False),
+        ("the words of one message and", "the words of one message", False),
+        ("words of one message", "the words of one message", False),
+        ("yes", "yes", False),
+        ("[Pasted text #1 +59 lines]", "\n".join(["line"] * 60), False),
+        ("[Pasted text #1 +59 lines]", "[Pasted text #1 +59 lines]", False),
+        ("", "", False),
+    ],
+)
+def test_a_draft_that_surely_is_a_text(draft, text, expected) -> None:
+    assert surely_shows_text(draft, text, folded=kind("claude").folded_paste) is expected
+
+
+def test_the_end_of_a_tall_text_surely_is_it() -> None:
+    text = "\n".join(f"line {number} of a tall text" for number in range(40))
+    shown = "\n".join(text.split("\n")[-8:])
+    assert surely_shows_text(shown, text, shows_end_only=True)
+    assert not surely_shows_text(shown, text)
+    assert not surely_shows_text(shown.replace("of a", "ofa"), text, shows_end_only=True)
+    assert not surely_shows_text("line 39 of a tall text", text, shows_end_only=True)
+
+
+@given(st.text(alphabet="ab \n漢é", min_size=1), st.integers(1, 20))
+def test_where_a_box_wraps_does_not_make_it_less_sure(text, room) -> None:
+    wrapped = "\n".join(text[at : at + room] for at in range(0, len(text), room))
+    assert surely_shows_text(wrapped, text) is (len("".join(text.split())) >= 16)

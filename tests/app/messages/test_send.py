@@ -365,18 +365,18 @@ def test_new_messages_before_it_are_no_reason_to_wait(fleet, session) -> None:
 # For each step at which the sender is killed: what becomes of its message, the texts that the agent took, and
 # what becomes of the next message.
 ENDS = {
-    "recorded": ("submitted", ["the one message", "the next"], "submitted"),
+    "recorded": ("submitted", ["the one message of it", "the next"], "submitted"),
     "begun": ("unconfirmed", ["the next"], "submitted"),
-    "pasted": ("submitted", ["the one message", "the next"], "submitted"),
-    "entered": ("submitted", ["the one message", "the next"], "submitted"),
-    "proven": ("submitted", ["the one message", "the next"], "submitted"),
+    "pasted": ("submitted", ["the one message of it", "the next"], "submitted"),
+    "entered": ("submitted", ["the one message of it", "the next"], "submitted"),
+    "proven": ("submitted", ["the one message of it", "the next"], "submitted"),
 }
 
 
 @pytest.mark.parametrize("step", dying.STEPS)
 def test_a_sender_that_dies_half_way(fleet, session, step) -> None:
     """The message is submitted once, or reported as unconfirmed; never twice, and nothing is glued to it."""
-    argv = [sys.executable, "-m", "tests.app.dying", step, fleet.root, "one", "the one message"]
+    argv = [sys.executable, "-m", "tests.app.dying", step, fleet.root, "one", "the one message of it"]
     assert subprocess.run(argv, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
     state, texts, state_of_next = ENDS[step]
     session.send("the next", timeout=10)
@@ -500,12 +500,14 @@ def test_a_dialog_that_opens_between_paste_and_enter(fleet, session, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(Practice, "pause", lambda self, text: 0.05)
         patch.setattr(enter_text, "look_at_pane", look_at_pane)
-        receipt = session.send("hello")
+        receipt = session.send("the text that comes before it")
     assert receipt["state"] == "unconfirmed"
     assert "Enter was not pressed" in receipt["reason"]
     assert not session.status()["resume"]["on_disk"], "Enter was not pressed"
     assert session.send("the next", timeout=10)["state"] in ("submitted", "queued")
-    assert user_turns(session) == ["hello", "the next"], "nothing is glued to it, and it is not typed again"
+    assert user_turns(session) == ["the text that comes before it", "the next"], (
+        "nothing is glued to it, and it is not typed again"
+    )
     assert fleet.messages.inbox("one")[0]["state"] == "submitted"
 
 
@@ -577,11 +579,11 @@ def test_a_server_that_is_silent_between_paste_and_enter(session, monkeypatch) -
     with monkeypatch.context() as patch:
         spoil_looks(patch, silent)
         patch.setattr(enter_text, "_TEXT_SECONDS", 0.3)
-        receipt = session.send("hello")
+        receipt = session.send("the text that comes before it")
     assert (receipt["state"], receipt["attempts"]) == ("unconfirmed", 1)
     assert "Enter was not pressed: tmux does not answer" in receipt["reason"]
     assert session.send("the next", timeout=10)["state"] in ("submitted", "queued")
-    assert user_turns(session) == ["hello", "the next"]
+    assert user_turns(session) == ["the text that comes before it", "the next"]
 
 
 def test_a_server_that_is_silent_for_a_moment(session, monkeypatch) -> None:

@@ -6,8 +6,10 @@ import re
 
 from mam.adapters.agents.ambiguous_width_characters import reliably_shown
 
-# A person who types just now may have begun with the same few signs.
-_SURE_AT_BEGIN, _SURE_INSIDE = 16, 64
+# A person who types just now may have written the same few signs.
+_SURE_SIGNS, _SURE_INSIDE = 16, 64
+# No program folds a shorter line. Claude Code 2.1 folds one of more than 800 characters.
+_SHORTEST_FOLDED_LINE = 400
 # How some programs show a tab.
 _SHOWN_TAB = "^I"
 
@@ -43,12 +45,36 @@ def shows_text(draft: str, text: str, *, shows_end_only: bool = False, folded: s
     return sign is not None and _has_counts(sign, text)
 
 
+def surely_shows_text(
+    draft: str, text: str, *, shows_end_only: bool = False, folded: str | None = None
+) -> bool:
+    """Tell whether a draft is exactly this text, and so much of it that nobody else wrote it.
+
+    Spaces count, but for those at the end of a row. The sign of a folded paste says nothing of its words.
+    """
+    is_hidden = folded is not None and re.search(folded, " ".join(draft.split())) is not None
+    least = _SURE_INSIDE if shows_end_only else _SURE_SIGNS
+    if is_hidden or len(reliably_shown(draft)) < least:
+        return False
+    rest = _one_row(text)
+    for row in map(_one_row, reversed(draft.split("\n"))):
+        rest = rest.rstrip()
+        if not rest.endswith(row):
+            return False
+        rest = rest.removesuffix(row)
+    return shows_end_only or not rest.strip()
+
+
+def _one_row(text: str) -> str:
+    return " ".join(filter(None, map(reliably_shown, text.split())))
+
+
 def shows_part(draft: str, text: str, *, shows_end_only: bool = False, is_sure: bool = True) -> bool:
-    """Tell whether a draft is the begin of this text; if `is_sure`, so much that nobody else wrote it."""
+    """Tell whether a draft is the beginning of this text; if `is_sure`, so much that nobody else wrote it."""
     shown, wanted = reliably_shown(draft), reliably_shown(text)
     if shows_end_only:
         return len(shown) >= _SURE_INSIDE and shown in wanted
-    return len(shown) >= (_SURE_AT_BEGIN if is_sure else 1) and wanted.startswith(shown) and shown != wanted
+    return len(shown) >= (_SURE_SIGNS if is_sure else 1) and wanted.startswith(shown) and shown != wanted
 
 
 def _has_counts(sign: re.Match[str], text: str) -> bool:
@@ -63,5 +89,5 @@ def _has_counts(sign: re.Match[str], text: str) -> bool:
     found = sign.groupdict()
     if not any(found.values()):
         # A sign without a count stands for a paste of one line.
-        return "\n" not in stripped
+        return "\n" not in stripped and len(stripped) >= _SHORTEST_FOLDED_LINE
     return all(int(value) in counts[name] for name, value in found.items() if value)

@@ -392,8 +392,16 @@ class Kind:
             screen_state.draft, text, shows_end_only=screen_state.shows_end_only, folded=self.folded_paste
         )
 
+    def box_surely_shows(self, screen_state: ScreenState, text: str) -> bool:
+        """Tell the same of a text that mam did not paste just now, and that a person could have written."""
+        from mam.adapters.agents.box_contents import surely_shows_text
+
+        return screen_state.box == "draft" and surely_shows_text(
+            screen_state.draft, text, shows_end_only=screen_state.shows_end_only, folded=self.folded_paste
+        )
+
     def box_shows_part(self, screen_state: ScreenState, text: str, *, is_sure: bool = True) -> bool:
-        """Tell whether the input box shows the begin of this text; if `is_sure`, more than a person would."""
+        """Tell whether the input box shows the beginning of this text; if `is_sure`, enough of it."""
         from mam.adapters.agents.box_contents import shows_part
 
         return screen_state.box == "draft" and shows_part(

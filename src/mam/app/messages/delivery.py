@@ -8,6 +8,8 @@ another process finds a message whose owner has died, it looks for a proof, and 
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
+from threading import Lock
 
 from mam.adapters.store.tables import messages
 from mam.adapters.system import process
@@ -27,6 +29,8 @@ from mam.core.session_row import current_conversation, is_running, launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from mam.adapters.agents.kind import ScreenState
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
@@ -40,6 +44,8 @@ _SHOWN_SECONDS, _STEP = 1.0, 0.02
 # The messages that threads of this process are typing. If a message names this process as its owner and is
 # not in this set, a thread gave it up, and a full disk kept the thread from recording that.
 _being_typed: set[str] = set()
+# A thread records itself as the owner and marks the message in one step for the other threads.
+_marking = Lock()
 _UNPROVEN = "nothing proves that the agent took the message; look: mam read"
 _INTERRUPTED = "the typing was interrupted; look: mam read"
 
@@ -54,19 +60,19 @@ def deliver(context: Context, session_id: str) -> None:
         if first.state == MessageState.TYPING:
             if _is_being_typed(first):
                 return
-            if not _resolve_abandoned(context, first):
+            if not _take_over(context, first):
                 return
         elif not _deliver_one(context, first):
             return
 
 
 def resolve_abandoned(context: Context, session_id: str) -> None:
-    """End the messages of a session whose typing process died."""
+    """End the messages of a session whose typing process died. The caller stops the session."""
     for message in context.registry.peek(
         lambda transaction: messages.open_of(transaction, session_id), _NOTHING
     ):
         if message.state == MessageState.TYPING and not _is_being_typed(message):
-            _resolve_abandoned(context, message)
+            _take_over(context, message, is_stop=True)
 
 
 def comes_next(context: Context, message: Message) -> bool:
@@ -101,7 +107,28 @@ def _is_being_typed(message: Message) -> bool:
     owner = Identity.from_json(message.owner)
     if owner is None or not process.is_alive(owner):
         return False
-    return owner != process.me() or message.id in _being_typed
+    if owner != process.me():
+        return True
+    with _marking:
+        return message.id in _being_typed
+
+
+@contextmanager
+def _owned(
+    context: Context, message: Message, record: Callable[[Transaction], Message | None]
+) -> Iterator[Message | None]:
+    """Own a message for a while, if `record` does so; yield None if it does not, or if a thread has it."""
+    is_ours = False
+    try:
+        with _marking:
+            owned = None if message.id in _being_typed else context.registry.note(record)
+            is_ours = owned is not None and owned.state == MessageState.TYPING
+            if is_ours:
+                _being_typed.add(message.id)
+        yield owned if is_ours else None
+    finally:
+        if is_ours:
+            _being_typed.discard(message.id)
 
 
 def _row_of(context: Context, message: Message) -> Row | None:
@@ -135,10 +162,8 @@ def _deliver_one(context: Context, message: Message) -> bool:
         return _hold(context, message, error.message)
     conversation = conversations.open_conversation(context, row) or ""
     before = kind.transcript_size(conversation, conversations.stores_of(context, row))
-    _being_typed.add(message.id)
-    try:
-        owned = _begin_typing(context, row, message, carried, before, conversation)
-        if owned is None or owned.state != MessageState.TYPING:
+    with _owned(context, message, _begin_typing(row, message, carried, before, conversation)) as owned:
+        if owned is None:
             return False
         try:
             proof = _make_proof(context, owned, carried.text, conversation, owned.changed_at)
@@ -147,8 +172,6 @@ def _deliver_one(context: Context, message: Message) -> bool:
             # This process lives on as the owner, so no other process would ever end the message.
             _end(context, owned, MessageState.UNCONFIRMED, reason=_INTERRUPTED)
             raise
-    finally:
-        _being_typed.discard(message.id)
 
 
 def _failure(context: Context, row: Row, look: PaneLook) -> str | None:
@@ -259,9 +282,9 @@ def _type(
 
 
 def _begin_typing(
-    context: Context, row: Row, message: Message, carried: CarriedText, before: int, conversation: str
-) -> Message | None:
-    """Record this process as the owner that types the message; None if another process types or typed it.
+    row: Row, message: Message, carried: CarriedText, before: int, conversation: str
+) -> Callable[[Transaction], Message | None]:
+    """Return what records this process as the owner that types the message, unless another types or typed it.
 
     A stop types too. It claims the session before it looks for messages that are being typed, and this
     function looks for that claim: so at most one of the two types.
@@ -271,8 +294,7 @@ def _begin_typing(
         held = messages.open_of(transaction, message.session_id)
         if not held or held[0].id != message.id or held[0].state != MessageState.HELD:
             return None
-        intent = transaction.intents.of(message.session_id)
-        if intent is not None and intent.verb == "stop" and claims.is_owned(intent):
+        if _is_being_stopped(transaction, message):
             return messages.update(transaction, message.id, reason=rules.STOPPING)
         return messages.update(
             transaction,
@@ -287,7 +309,12 @@ def _begin_typing(
             reason=None,
         )
 
-    return context.registry.note(work)
+    return work
+
+
+def _is_being_stopped(transaction: Transaction, message: Message) -> bool:
+    intent = transaction.intents.of(message.session_id)
+    return intent is not None and intent.verb == "stop" and claims.is_owned(intent)
 
 
 def _hold(context: Context, message: Message, reason: str) -> bool:
@@ -342,14 +369,14 @@ def _text_of(context: Context, row: Row, message: Message) -> str | None:
 
 def _reopen(context: Context, row: Row, look: PaneLook) -> bool:
     """Take up the message again that was typed last, if its text is the draft that is in the way."""
-    kind = context.kind(row["agent"])
     last = context.registry.peek(lambda transaction: messages.last_typed(transaction, row["id"]), None)
     if last is None or last.state != MessageState.UNCONFIRMED or last.reason_code == ReasonCode.LEFT_IN_BOX:
         return False
     if last.typed is not None and last.typed.launch != launch_of(row):
         return False
     text = _typed_text(context, row, last)
-    if text is None or not kind.box_shows(look.screen_state, text):
+    typed_at = last.changed_at if last.typed is None else last.typed.at
+    if text is None or not own_draft.is_ours(context, row, look.screen_state, text, typed_at):
         return False
 
     def work(transaction: Transaction) -> bool:
@@ -367,17 +394,21 @@ def _typed_text(context: Context, row: Row, message: Message) -> str | None:
     return _text_of(context, row, message) if message.typed is None else message.typed.text
 
 
-def _resolve_abandoned(context: Context, message: Message) -> bool:
-    """End a message whose owner died while typing, without typing it again; False if it has to wait."""
+def _take_over(context: Context, message: Message, *, is_stop: bool = False) -> bool:
+    """End a message whose owner died while typing, without typing it again; False if it has to wait.
 
-    def take_over(transaction: Transaction) -> Message | None:
+    This may press keys, so it waits for a stop as `_begin_typing` does, unless the stop itself asks for it.
+    """
+
+    def record(transaction: Transaction) -> Message | None:
         if not _is_unchanged(transaction, message):
+            return None
+        if not is_stop and _is_being_stopped(transaction, message):
+            messages.update(transaction, message.id, reason=rules.STOPPING)
             return None
         return messages.update(transaction, message.id, owner=process.me().as_json())
 
-    _being_typed.add(message.id)
-    try:
-        owned = context.registry.note(take_over)
+    with _owned(context, message, record) as owned:
         if owned is None:
             return False
         try:
@@ -388,8 +419,6 @@ def _resolve_abandoned(context: Context, message: Message) -> bool:
         if settled.state == MessageState.TYPING:
             return _wait_to_finish(context, owned, settled.reason)
         return _end(context, owned, settled.state, reason=settled.reason, evidence=settled.evidence)
-    finally:
-        _being_typed.discard(message.id)
 
 
 def _settle(context: Context, message: Message, since: float) -> own_draft.Settled:

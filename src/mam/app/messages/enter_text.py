@@ -108,15 +108,28 @@ def _not_empty(screen: ScreenState) -> str | None:
 def enter_standing_text(context: Context, row: Row, text: str, since: float) -> ScreenState:
     """Press Enter for a text that stands in the input box already; return the screen before that.
 
-    Raises InTheWay where the agent has ended, and DeliveryUnconfirmed where Enter was not pressed.
+    The box must surely show that text: a person may have pasted another one that is folded alike. Raises
+    InTheWay where the agent has ended, and DeliveryUnconfirmed where Enter was not pressed.
     """
-    return _enter(context, row, text, context.kind(row["agent"]).pause(text), since)
+    pause = context.kind(row["agent"]).pause(text)
+    return _enter(context, row, text, pause, since, is_pasted_now=False)
 
 
-def _enter(context: Context, row: Row, text: str, pause: float, since: float) -> ScreenState:
+def _enter(
+    context: Context, row: Row, text: str, pause: float, since: float, *, is_pasted_now: bool = True
+) -> ScreenState:
     """Press Enter once the input box shows exactly the text, and only while no dialog is open."""
+    kind = context.kind(row["agent"])
+    shows = kind.box_shows if is_pasted_now else kind.box_surely_shows
+
+    def holds_text(look: PaneLook) -> bool:
+        """Tell whether the input box holds exactly this text, with no dialog open or reported."""
+        screen = look.screen_state
+        is_shown = screen.dialog is None and shows(screen, text)
+        return is_shown and not _reports_dialog(context, row, look, since)
+
     deadline = Deadline(_TEXT_SECONDS)
-    while not _holds_text(context, row, look := _look_for_text(context, row, deadline), text, since):
+    while not holds_text(look := _look_for_text(context, row, deadline)):
         has_other_text = look.screen_state.box == "draft"
         _wait(row, deadline, _OTHER_TEXT if has_other_text else "the text does not appear in the input box")
     time.sleep(pause)
@@ -125,17 +138,19 @@ def _enter(context: Context, row: Row, text: str, pause: float, since: float) ->
         look = _look_for_text(context, row, deadline)
         if look.screen_state.dialog:
             raise _not_entered(row, f"the {look.screen_state.dialog} dialog opened")
-        holds_text = _holds_text(context, row, look, text, since)
-        if holds_text and _press_enter(context, row, look):
+        is_held = holds_text(look)
+        if is_held and _press_enter(context, row, look):
             break
-        has_other_text = look.screen_state.box == "draft" and not holds_text
+        has_other_text = look.screen_state.box == "draft" and not is_held
         _wait(row, deadline, _OTHER_TEXT if has_other_text else "the screen keeps changing")
-    if context.kind(row["agent"]).early_enter_makes_new_line and not look.screen_state.is_on_new_line:
-        _enter_again(context, row, look, text, pause, since)
+    if kind.early_enter_makes_new_line and not look.screen_state.is_on_new_line:
+        _enter_again(context, row, look, pause, holds_text)
     return look.screen_state
 
 
-def _enter_again(context: Context, row: Row, before: PaneLook, text: str, pause: float, since: float) -> None:
+def _enter_again(
+    context: Context, row: Row, before: PaneLook, pause: float, holds_text: Callable[[PaneLook], bool]
+) -> None:
     """Press Enter again if the program took the first one for a new line, and only if the screen shows that.
 
     A program that stood still for the whole pause reads text and Enter together, whatever the pause was.
@@ -149,7 +164,7 @@ def _enter_again(context: Context, row: Row, before: PaneLook, text: str, pause:
             time.sleep(pause)
             cursor, look = look.cursor, look_at_pane(context, row)
             is_unchanged = look.absence is None and look.cursor == cursor and _is_below_text(look, before)
-            if not is_unchanged or deadline.has_passed() or not _holds_text(context, row, look, text, since):
+            if not is_unchanged or deadline.has_passed() or not holds_text(look):
                 return
             # If the pane is gone by now, the proof decides: the first Enter was pressed.
             with suppress(DeliveryUnconfirmed):
@@ -194,13 +209,6 @@ def _press_enter(context: Context, row: Row, look: PaneLook) -> bool:
 def _wait(row: Row, deadline: Deadline, reason: str) -> None:
     if not deadline.pause(_STEP):
         raise _not_entered(row, reason)
-
-
-def _holds_text(context: Context, row: Row, look: PaneLook, text: str, since: float) -> bool:
-    """Tell whether the input box holds exactly this text, with no dialog open or reported."""
-    screen = look.screen_state
-    is_shown = screen.dialog is None and context.kind(row["agent"]).box_shows(screen, text)
-    return is_shown and not _reports_dialog(context, row, look, since)
 
 
 def _reports_dialog(context: Context, row: Row, look: PaneLook, since: float) -> bool:

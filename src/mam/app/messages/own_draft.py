@@ -1,9 +1,11 @@
 """Finishing a message whose text stands in the input box because its sender died before Enter.
 
 If the input box shows exactly the text that was typed for the message, mam presses Enter, with the checks of
-every Enter. If it shows only the beginning of it, mam deletes that. Anything else is a person's draft, and
-mam leaves it alone. The text is never typed again. Before Enter the agent's own record must show that the
-agent did not take the text: some programs put a prompt back into the box when its turn is interrupted.
+every Enter. If it shows only the beginning of it, mam deletes that. Both need more than a person may have
+written: enough signs that can be read, with their spaces, of a text that was typed lately. Anything else may
+be a person's draft, and mam leaves it alone. The text is never typed again. Before Enter the agent's own
+record must show that the agent did not take the text: some programs put a prompt back into the box when its
+turn is interrupted.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from mam.app.observation.pane_look import REPLACED, SHELL, look_at_pane, look_un
 from mam.core.activity import WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown
 from mam.core.liveness_values import Liveness
-from mam.core.message_rules import MessageState, Reason, ReasonCode
+from mam.core.message_rules import MessageState, Reason, ReasonCode, absence_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.agents.kind import ScreenState
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
     from mam.app.messages.receipt_proof import DeliveryProof
@@ -31,7 +34,11 @@ if TYPE_CHECKING:
 _GONE = (*ENDED, Liveness.LOOSE, REPLACED, SHELL)
 # A program may still be drawing the text. Only a draft that stands still for so long is all of it.
 _STILL_SECONDS, _STEP = 1.0, 0.05
+# A person may be typing. Then mam looks again at the next tick.
+_CHANGING_SECONDS = 5.0
 _ERASED_SECONDS = 5.0
+# What was typed earlier may be gone long since, and the draft a person's.
+_LATELY_SECONDS = 3600.0
 _DIED = "the process that typed the message died"
 NO_PROOF = f"{_DIED}, and nothing proves that the agent took it"
 
@@ -47,9 +54,22 @@ class Settled:
         self.evidence = evidence
 
 
+def is_ours(context: Context, row: Row, screen: ScreenState, text: str, typed_at: float) -> bool:
+    """Tell whether the text in the input box is surely the one that mam typed then."""
+    return _is_recent(context, typed_at) and context.kind(row["agent"]).box_surely_shows(screen, text)
+
+
+def _is_recent(context: Context, typed_at: float) -> bool:
+    return abs(context.now() - typed_at) <= _LATELY_SECONDS
+
+
 def settle(context: Context, row: Row, message: Message, proof: DeliveryProof) -> Settled:
     """Finish a message that its sender left half typed. Its proof was looked for, and there is none."""
     kind, look = context.kind(row["agent"]), _look_at_still_box(context, row)
+    if look is None:
+        return Settled(
+            MessageState.TYPING, Reason("the text in its input box keeps changing", ReasonCode.DRAFT)
+        )
     if look.absence in _GONE:
         return Settled(MessageState.UNCONFIRMED, NO_PROOF)
     reason, _ = reason_to_hold(context, row, message, look, is_own_draft=True)
@@ -58,11 +78,14 @@ def settle(context: Context, row: Row, message: Message, proof: DeliveryProof) -
         return Settled(MessageState.TYPING, reason)
     if screen.box == "empty":
         return Settled(MessageState.UNCONFIRMED, NO_PROOF)
-    if kind.box_shows(screen, proof.text):
+    if is_ours(context, row, screen, proof.text, proof.since):
         if not message.is_command and not receipt_proof.is_unsubmitted(context, row, proof):
             return _left("mam cannot tell whether the agent took the text that stands in its input box")
         return Settled(MessageState.TYPING, reason) if reason else _enter(context, row, proof)
-    if kind.erase_key is not None and kind.box_shows_part(screen, proof.text):
+    if kind.box_shows(screen, proof.text):
+        return _left(f"{_DIED}, and mam cannot tell whether the text in the input box is this message")
+    is_part = _is_recent(context, proof.since) and kind.box_shows_part(screen, proof.text)
+    if kind.erase_key is not None and is_part:
         return (
             Settled(MessageState.TYPING, reason)
             if reason
@@ -71,13 +94,15 @@ def settle(context: Context, row: Row, message: Message, proof: DeliveryProof) -
     return _left(f"{_DIED}, and other text is in the input box")
 
 
-def _look_at_still_box(context: Context, row: Row) -> PaneLook:
-    """Look until the input box has not changed for a moment."""
+def _look_at_still_box(context: Context, row: Row) -> PaneLook | None:
+    """Look until the input box has not changed for a moment; None if it keeps changing."""
     look = look_until_clear(lambda: look_at_pane(context, row))
-    deadline = Deadline(_STILL_SECONDS)
+    deadline, last = Deadline(_STILL_SECONDS), Deadline(_CHANGING_SECONDS)
     while look.screen_state.box == "draft" and deadline.pause(_STEP):
         before, look = look, look_until_clear(lambda: look_at_pane(context, row))
         if (look.cursor, look.screen_state.draft) != (before.cursor, before.screen_state.draft):
+            if last.has_passed():
+                return None
             deadline = Deadline(_STILL_SECONDS)
     return look
 
@@ -85,18 +110,19 @@ def _look_at_still_box(context: Context, row: Row) -> PaneLook:
 def _enter(context: Context, row: Row, proof: DeliveryProof) -> Settled:
     try:
         screen = enter_standing_text(context, row, proof.text, proof.since)
+        state = MessageState.QUEUED if screen.state == WORKING else MessageState.SUBMITTED
+        pressed = "mam pressed Enter"
     except DeliveryUnconfirmed as error:
         return Settled(MessageState.TYPING, error.message)
     except TerminalsDown as error:
         # tmux did not answer: it may have pressed Enter all the same.
         context.progress(error.message)
+        state, pressed = MessageState.SUBMITTED, "tmux did not answer, so mam may have pressed Enter"
     except PaneGone:
         return Settled(MessageState.UNCONFIRMED, NO_PROOF)
-    else:
-        state = MessageState.QUEUED if screen.state == WORKING else MessageState.SUBMITTED
-        if evidence := receipt_proof.wait_for(context, row, proof):
-            return Settled(state, None, evidence)
-    return _left("mam pressed Enter, and nothing proves that the agent took the message")
+    if evidence := receipt_proof.wait_for(context, row, proof):
+        return Settled(state, None, evidence)
+    return _left(f"{pressed}, and nothing proves that the agent took the message")
 
 
 def _erase(context: Context, row: Row, key: str, text: str) -> Settled:
@@ -111,13 +137,17 @@ def _erase(context: Context, row: Row, key: str, text: str) -> Settled:
                 MessageState.FAILED,
                 f"{_DIED} half way; mam deleted the part that stood in the input box",
             )
-        is_ours = kind.box_shows_part(screen, text, is_sure=False)
-        if look.absence or screen.dialog or not is_ours or not deadline.pause(_STEP):
+        if look.absence == Liveness.UNKNOWN:
+            return Settled(MessageState.TYPING, absence_reason(look.absence))
+        is_part = kind.box_shows_part(screen, text, is_sure=False)
+        if look.absence or screen.dialog or not is_part or not deadline.pause(_STEP):
             return _left(f"{_DIED}, and a part of its text may be in the input box")
         try:
             tmux.keys(row["pane"]["id"], [key], mark=row["id"], at=look.cursor)
         except (PaneChanged, PaneInMode):
             continue
+        except TerminalsDown:
+            return Settled(MessageState.TYPING, absence_reason(Liveness.UNKNOWN))
         except PaneGone:
             return Settled(MessageState.UNCONFIRMED, NO_PROOF)
         _await_change(context, row, look, deadline)
