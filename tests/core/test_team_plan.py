@@ -98,6 +98,7 @@ def page(text):
     member = {
         **{key: text for key in ("session", "pane", "window", "role", "workspace", "label", "conversation")},
         "state": "active",
+        "status": "running",
         "task": None,
         "boxes": {**boxes, "reported": True},
         "name_source": "auto",

@@ -68,7 +68,7 @@ def write(paths: RootPaths, team_id: str, text: str) -> str:
     content = text.encode("utf-8", "replace")
     temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
     try:
-        if _read(path) == content:
+        if _starts_with(path, content, is_all=True):
             return path
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         atomic_file.replace(path, content, beside=temporary)
@@ -126,13 +126,19 @@ def _may_write(path: str, team_id: str) -> bool:
 
 
 def _is_page(path: str, team_id: str) -> bool:
-    start = beginning(team_id).encode()
+    return _starts_with(path, beginning(team_id).encode())
+
+
+def _starts_with(path: str, content: bytes, *, is_all: bool = False) -> bool:
+    """Tell whether a regular file begins with this content, or with `is_all` has this and no more."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     with open(handle, "rb") as file:
-        return file.read(len(start)) == start
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return False
+        return file.read(len(content) + is_all) == content
 
 
 def _remove_pages(paths: RootPaths, team_id: str, besides: str | None = None) -> None:
@@ -140,11 +146,3 @@ def _remove_pages(paths: RootPaths, team_id: str, besides: str | None = None) ->
     for place in _places(paths, team_id):
         if place != besides and _is_page(place, team_id):
             atomic_file.discard(place)
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
