@@ -52,11 +52,17 @@ def test_one_slow_proof_holds_up_nobody_else(fleet, task, monkeypatch, until) ->
 
 
 def test_the_threads_are_few(fleet, task, monkeypatch, until) -> None:
-    served, going_on = [], threading.Event()
+    served, going_on, lock, running = [], threading.Event(), threading.Lock(), [0]
+    at_once = []
 
     def deliver(_context, session_id):
-        served.append(session_id)
+        with lock:
+            running[0] += 1
+            at_once.append(running[0])
+            served.append(session_id)
         going_on.wait(30)
+        with lock:
+            running[0] -= 1
 
     monkeypatch.setattr(resident_task, "deliver", deliver)
     monkeypatch.setattr(resident_task, "_MOST_THREADS", 2)
@@ -69,3 +75,4 @@ def test_the_threads_are_few(fleet, task, monkeypatch, until) -> None:
     going_on.set()
     until(lambda: len(served) == 5)
     assert sorted(served) == [f"s_0000000{number}" for number in range(5)]
+    assert max(at_once) == 2

@@ -15,12 +15,17 @@ from mam.core.session_row import launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mam.adapters.agents.kind import Kind
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
+# More than an agent writes around a text in one line of its transcript.
+_LONGEST_LINE = 64 * 1024
 
 
 def correct_receipts(context: Context, session_id: str | None = None) -> None:
@@ -56,7 +61,8 @@ def _correct_if_shown(context: Context, row: Row, message: Message) -> None:
         # Whoever types the same text now looks for its proof, too.
         return
     is_shown = any(
-        receipt_proof.is_in_transcript(context, row, proof, conversation, others)
+        _may_be_new(kind, proof, conversation, stores, message.looked.get(conversation))
+        and receipt_proof.is_in_transcript(context, row, proof, conversation, others)
         for conversation in candidates
     )
 
@@ -71,6 +77,23 @@ def _correct_if_shown(context: Context, row: Row, message: Message) -> None:
             messages.correct(transaction, current, "transcript")
 
     context.registry.note(work)
+
+
+def _may_be_new(
+    kind: Kind,
+    proof: receipt_proof.DeliveryProof,
+    conversation: str,
+    stores: Mapping[str, str],
+    looked: int | None,
+) -> bool:
+    """Tell whether what a transcript gained since the last look may show the text; cheap if it does not.
+
+    The last look may have come in the middle of a line, so this reads from before that line.
+    """
+    if looked is None:
+        return True
+    since = max(proof.start_in(conversation, kind), looked - _LONGEST_LINE - 6 * len(proof.text))
+    return kind.has_submitted(proof.text, conversation, stores, since) is not False
 
 
 def _states(found: list[Message]) -> list[tuple[str, MessageState]]:
