@@ -187,11 +187,9 @@ def test_a_draft_is_compared_without_spaces(draft, text, expected) -> None:
 
 
 def test_what_a_terminal_cannot_show_is_not_compared() -> None:
-    """Seen in Codex on tmux 3.3a: the last sign of a joined emoji and the colour of another are missing."""
-    text = "👩\u200d👩\u200d👧\u200d👦 family, 🏳️\u200d🌈 flag, 👍🏽 thumb"
-    shown = "👩\u200d👩\u200d👧\u200d family, 🏳️\u200d🌈  flag, 👍 thumb"
-    assert shows_text(shown, text)
-    assert not shows_text(shown + "s", text)
+    """Seen in Codex on tmux 3.3a: the colour of an emoji is missing."""
+    assert shows_text("naïve  flag, 👍 thumb", "naïve flag, 👍🏽 thumb")
+    assert not shows_text("naïve flag, 👍 thumbs", "naïve flag, 👍🏽 thumb")
     assert shows_text("🇩🇪", "🇩🇪 🇫🇷") and not shows_text("🇩🇪 x", "🇩🇪 🇫🇷") and not shows_text("", "🇩🇪")
 
 

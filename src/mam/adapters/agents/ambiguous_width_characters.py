@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 
 _EMOJI_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
-# tmux 3.3a joins what follows a joiner to the cell before it, and leaves out what does not fit there.
+# tmux 3.3a draws what follows a joiner elsewhere, or leaves it out.
 JOINER = "\u200d"
-_JOINED = re.compile(f"{JOINER}[^\x00-\x7f]?")
 _JOINING = ("Mn", "Mc", "Me", "Cf", "Zl", "Zp")
 
 
@@ -37,5 +36,5 @@ def without_joining_signs(text: str) -> str:
 def reliably_shown(text: str) -> str:
     """Return a text without spaces and without the signs that a terminal may show otherwise or not at all."""
     if not text.isascii():
-        text = without_joining_signs(_EMOJI_PARTS.sub("", _JOINED.sub("", text)))
+        text = without_joining_signs(_EMOJI_PARTS.sub("", text))
     return "".join(text.split())

@@ -65,6 +65,7 @@ def read_screen(screen: Screen) -> ScreenState:
     if box_parts is None:
         return _read_frame(lines)
     top, prompt_row, end, mark = box_parts
+    end = _end_beyond_empty_lines(screen, lines, prompt_row, end)
     if not _has_started(lines[:top]):
         return ScreenState()
     if mark == "!":
@@ -105,6 +106,14 @@ def _find_box(lines: Sequence[str]) -> tuple[int, int, int, str] | None:
             below = range(at + 1, len(lines))
             return top, at, next((row for row in below if _EDGE.match(lines[row])), len(lines)), prompt[1]
     return None
+
+
+def _end_beyond_empty_lines(screen: Screen, lines: Sequence[str], prompt_row: int, end: int) -> int:
+    """Return the row after the text: empty lines above the cursor are a part of it."""
+    inside = lines[prompt_row + 1 : screen.cursor_y + 1]
+    if screen.cursor_y < end or any(line and not line.startswith(" " * _TEXT_COLUMN) for line in inside):
+        return end
+    return next((row for row in range(screen.cursor_y + 1, len(lines)) if _EDGE.match(lines[row])), end)
 
 
 def _muted_colour(screen: Screen, mode_row: int) -> Colour:
