@@ -8,18 +8,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tests.app.dying import PAUSE
 from tests.waiting import wait_until
 
 import mam
-from mam.adapters.tmux.error_translation import PaneChanged
-from mam.app.messages.delivery import deliver
 from mam.app.messages.late_proof import correct_receipts
-from mam.app.observation.pane_look import look_at_pane
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DELIVERED = ("submitted", "queued")
@@ -30,15 +25,12 @@ def kill_senders(
 ) -> Counter[str]:
     """Kill senders at random points; return how many messages ended in which state.
 
-    `heard` returns what the agent took. Each message arrives once or ends visibly, and the next one arrives:
-    where mam leaves a folded text to a person, after the person has deleted it.
+    `heard` returns what the agent took. Each message arrives once or ends visibly, and the next one arrives.
     """
     chance, ends = random.Random(seed), Counter()
     for number in range(kills):
         text, delay = _text(chance, f"{seed}-{number}"), chance.uniform(0.0, PAUSE * 1.2)
         _kill_sender(fleet.root, session.id, text, delay)
-        if "\n" in text:
-            _clear_what_is_left(fleet, session, text)
         after = f"the message after {seed}-{number}"
         receipt = fleet.messages.send(session.id, after, when="idle", timeout=120)
         screen = session.read()
@@ -53,30 +45,6 @@ def kill_senders(
         assert not [said for said in taken if text in said and said != text], "nothing is glued to it"
         ends[message["state"]] += 1
     return ends
-
-
-def _clear_what_is_left(fleet: mam.Fleet, session: mam.Session, text: str) -> None:
-    """Do what a person does with a text that mam cannot prove its own: delete it."""
-    context = fleet._access.context
-    kind, tmux = context.kind(session.row["agent"]), context.tmux(session.row["tmux_server"])
-
-    def ended() -> dict[str, Any] | None:
-        deliver(context, session.id)
-        (message,) = [sent for sent in fleet.messages.inbox(session.id) if sent["text"] == text]
-        return None if message["state"] in ("held", "typing") else message
-
-    message = wait_until(ended, "the end of the message")
-    if "the text in the input box is this message" not in (message["reason"] or ""):
-        return
-
-    def is_empty() -> bool:
-        look = look_at_pane(context, session.row)
-        if look.screen_state.box == "draft":
-            with suppress(PaneChanged):
-                tmux.keys(session.row["pane"]["id"], [kind.erase_key], mark=session.id, at=look.cursor)
-        return look.screen_state.box == "empty"
-
-    wait_until(is_empty, "an empty input box")
 
 
 def _text(chance: random.Random, label: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
 import signal
 import sys
 import time
@@ -457,22 +458,40 @@ class TestSessions:
 
     def test_a_client_inside_is_switched(self, private, tmux):
         first, second = private.start(name="a"), private.start(name="b", mark=OTHER)
-        import pty
-
-        pid, screen = pty.fork()
-        if pid == 0:
-            argv = tmux.attach_argv(first.session_id)
-            os.execve(argv[0], argv, {**clean_environment(os.environ), "TERM": "xterm"})
-        try:
-            private.until(lambda: any(pane.attached for pane in tmux.panes().panes))
+        with attached_client(private, first.session_id):
             tmux.switch_client(second.session_id, {"TMUX": f"{private.name},1,0", "TMUX_PANE": first.id})
             private.until(
                 lambda: {p.id: p.attached for p in tmux.panes().panes} == {first.id: 0, second.id: 1}
             )
-        finally:
-            os.close(screen)
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+
+    def test_who_may_have_typed_into_a_pane(self, private, tmux):
+        """Only a person at a terminal, and only since then; keys that a program sends are not dated."""
+        pane = private.start()
+        tmux.keys(pane.id, ["Enter"], mark=MARK)
+        assert not tmux.may_have_got_keys(pane.id, 0.0), "no client was ever attached"
+        assert tmux.may_have_got_keys("%999", 0.0), "nobody can tell"
+        with attached_client(private, pane.session_id) as screen:
+            later = time.time() + 1
+            private.until(lambda: time.time() >= later + 1)
+            assert not tmux.may_have_got_keys(pane.id, later)
+            os.write(screen, b"k")
+            private.until(lambda: tmux.may_have_got_keys(pane.id, later))
+
+
+@contextlib.contextmanager
+def attached_client(private, session_id):
+    """Attach a client in a terminal of its own; give the end of the terminal at which a person types."""
+    pid, screen = pty.fork()
+    if pid == 0:
+        argv = private.tmux.attach_argv(session_id)
+        os.execve(argv[0], argv, {**clean_environment(os.environ), "TERM": "xterm"})
+    try:
+        private.until(lambda: any(pane.attached for pane in private.tmux.panes().panes))
+        yield screen
+    finally:
+        os.close(screen)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 class TestEndings:

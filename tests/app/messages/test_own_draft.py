@@ -76,6 +76,21 @@ def ends(fleet):
     return [(message["state"], message["reason"]) for message in fleet.messages.inbox("one")]
 
 
+@pytest.fixture
+def person(monkeypatch) -> None:
+    """Somebody is at the terminal, who may have typed what the input box shows."""
+    monkeypatch.setattr(Tmux, "may_have_got_keys", lambda *_: True)
+
+
+@pytest.mark.parametrize("text", [LONG, "yes"], ids=["folded", "short"])
+def test_what_stands_there_is_ours_if_nobody_was_at_the_terminal(fleet, session, no_waits, text) -> None:
+    leave_behind(fleet, text)
+    assert session.send("the next", timeout=30)["state"] in ("submitted", "queued")
+    assert ends(fleet)[0] == ("submitted", None)
+    assert said(fleet, "one") == [text, "the next"]
+
+
+@pytest.mark.usefixtures("person")
 @pytest.mark.parametrize(
     "text", [TEXT, "two lines\nof one message", f" {TEXT}", "the long a;b #{x} $(y)", "漢字かな" * 5]
 )
@@ -86,6 +101,7 @@ def test_own_text_gets_its_enter(fleet, session, no_waits, text) -> None:
     assert said(fleet, "one") == [text, "the next"]
 
 
+@pytest.mark.usefixtures("person")
 @pytest.mark.parametrize("text", [LONG, "yes"], ids=["folded", "short"])
 def test_what_nobody_can_prove_ours_is_left_to_a_person(fleet, session, no_waits, text) -> None:
     leave_behind(fleet, text)
@@ -100,6 +116,7 @@ def test_what_nobody_can_prove_ours_is_left_to_a_person(fleet, session, no_waits
     assert said(fleet, "one") == [text, "the next", "the last"]
 
 
+@pytest.mark.usefixtures("person")
 def test_a_folded_paste_of_a_person_is_not_submitted(fleet, session, no_waits) -> None:
     """A sign such as `[Pasted text #2 +59 lines]` says nothing of the words."""
     leave_behind(fleet, LONG)
@@ -112,6 +129,7 @@ def test_a_folded_paste_of_a_person_is_not_submitted(fleet, session, no_waits) -
     assert said(fleet, "one") == []
 
 
+@pytest.mark.usefixtures("person")
 @pytest.mark.parametrize(
     ("text", "draft", "age"),
     [("yes", "yes", 0), ("yes", "y e s", 0), (TEXT, TEXT.replace("one m", "onem"), 0), (TEXT, TEXT, 7200)],

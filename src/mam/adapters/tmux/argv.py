@@ -131,6 +131,12 @@ def look(pane_id: str, nonce: str) -> list[str]:
     return in_turn(show_pane(pane_id, nonce), capture, ["display-message", "-p", nonce + "end"])
 
 
+def show_keys(nonce: str) -> list[str]:
+    """Show for each pane, in each session that has it, when a client was attached and pressed a key last."""
+    fields = "#{pane_id} #{session_activity} #{session_last_attached}"
+    return ["list-panes", "-a", "-F", f"{nonce} {fields}"]
+
+
 def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0, *, styled: bool = False) -> bytes:
     """Return a script for `source-file -` that prints each pane's screen and then a line with the nonce.
 

@@ -128,6 +128,18 @@ class Tmux:
         row, captured = parse.look_parts(answer, nonce)
         return parse.PaneScreen(self._require_pane(row, nonce, full=True), captured)
 
+    def may_have_got_keys(self, pane_id: str, since: float) -> bool:
+        """Tell whether a person at a terminal may have typed into a pane since then.
+
+        tmux dates the last key of a session's clients in whole seconds. Keys of programs are not dated. In a
+        session that had no client nobody typed. The answer is True where nobody can tell.
+        """
+        nonce = new_nonce()
+        answer = self._call_with_retry(argv.show_keys(nonce)).decode("ascii", "replace")
+        rows = [line.split()[1:] for line in answer.splitlines() if line.startswith(nonce)]
+        own = [row for row in rows if row[:1] == [pane_id]]
+        return not own or any(len(row) > 2 and int(row[1]) >= int(since) for row in own)
+
     def capture(self, pane_ids: Iterable[str], *, scrollback: int = 0) -> dict[str, str | None]:
         """Return the screens of many panes in one call; None for a pane that does not exist.
 

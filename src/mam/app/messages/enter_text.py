@@ -105,27 +105,33 @@ def _not_empty(screen: ScreenState) -> str | None:
     return None if screen.box == "empty" and screen.dialog is None else "the input box is not empty"
 
 
-def enter_standing_text(context: Context, row: Row, text: str, since: float) -> ScreenState:
+def enter_standing_text(
+    context: Context, row: Row, text: str, since: float, is_ours: Callable[[ScreenState], bool]
+) -> ScreenState:
     """Press Enter for a text that stands in the input box already; return the screen before that.
 
-    The box must surely show that text: a person may have pasted another one that is folded alike. Raises
-    InTheWay where the agent has ended, and DeliveryUnconfirmed where Enter was not pressed.
+    `is_ours` tells whether a screen surely shows it: a person may have pasted another one that is folded
+    alike. Raises InTheWay where the agent has ended, and DeliveryUnconfirmed where Enter was not pressed.
     """
-    pause = context.kind(row["agent"]).pause(text)
-    return _enter(context, row, text, pause, since, is_pasted_now=False)
+    return _enter(context, row, text, context.kind(row["agent"]).pause(text), since, is_ours)
 
 
 def _enter(
-    context: Context, row: Row, text: str, pause: float, since: float, *, is_pasted_now: bool = True
+    context: Context,
+    row: Row,
+    text: str,
+    pause: float,
+    since: float,
+    is_ours: Callable[[ScreenState], bool] | None = None,
 ) -> ScreenState:
     """Press Enter once the input box shows exactly the text, and only while no dialog is open."""
     kind = context.kind(row["agent"])
-    shows = kind.box_shows if is_pasted_now else kind.box_surely_shows
+    shows_text = is_ours or (lambda screen: kind.box_shows(screen, text))
 
     def holds_text(look: PaneLook) -> bool:
         """Tell whether the input box holds exactly this text, with no dialog open or reported."""
         screen = look.screen_state
-        is_shown = screen.dialog is None and shows(screen, text)
+        is_shown = screen.dialog is None and shows_text(screen)
         return is_shown and not _reports_dialog(context, row, look, since)
 
     deadline = Deadline(_TEXT_SECONDS)

@@ -17,7 +17,7 @@ from mam.app.messages.enter_text import enter_standing_text
 from mam.app.messages.hold_reason import ENDED, reason_to_hold
 from mam.app.observation.pane_look import REPLACED, SHELL, look_at_pane, look_until_clear
 from mam.core.activity import WORKING
-from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown
+from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
 from mam.core.liveness_values import Liveness
 from mam.core.message_rules import MessageState, Reason, ReasonCode, absence_reason
 
@@ -55,8 +55,24 @@ class Settled:
 
 
 def is_ours(context: Context, row: Row, screen: ScreenState, text: str, typed_at: float) -> bool:
-    """Tell whether the text in the input box is surely the one that mam typed then."""
-    return _is_recent(context, typed_at) and context.kind(row["agent"]).box_surely_shows(screen, text)
+    """Tell whether the text in the input box is surely the one that mam typed then.
+
+    If nobody was at a terminal since, the text that the box shows is mam's. Otherwise only much text is.
+    """
+    kind = context.kind(row["agent"])
+    if not kind.box_shows(screen, text):
+        return False
+    if _is_recent(context, typed_at) and kind.box_surely_shows(screen, text):
+        return True
+    return _nobody_typed(context, row, typed_at)
+
+
+def _nobody_typed(context: Context, row: Row, since: float) -> bool:
+    """Tell whether tmux knows that no person has typed into the pane since then."""
+    try:
+        return not context.tmux(row["tmux_server"]).may_have_got_keys(row["pane"]["id"], since)
+    except Unavailable:
+        return False
 
 
 def _is_recent(context: Context, typed_at: float) -> bool:
@@ -109,7 +125,13 @@ def _look_at_still_box(context: Context, row: Row) -> PaneLook | None:
 
 def _enter(context: Context, row: Row, proof: DeliveryProof) -> Settled:
     try:
-        screen = enter_standing_text(context, row, proof.text, proof.since)
+        screen = enter_standing_text(
+            context,
+            row,
+            proof.text,
+            proof.since,
+            lambda shown: is_ours(context, row, shown, proof.text, proof.since),
+        )
         state = MessageState.QUEUED if screen.state == WORKING else MessageState.SUBMITTED
         pressed = "mam pressed Enter"
     except DeliveryUnconfirmed as error:
