@@ -164,7 +164,8 @@ def test_a_root_that_has_only_the_file(home, tmux_server, workspace, monitor) ->
     (workspace / ".hermes").mkdir()
     (workspace / ".hermes/agent-sessions.yaml").write_text("tmux_sessions: []\n", encoding="utf-8")
     running = monitor("--timeout", "0.2")
-    assert (running.communicate(timeout=20)[1], running.returncode) == ("", 0)
+    _, said = running.communicate(timeout=20)
+    assert (said, running.returncode) == ("mam: the monitor has ended: the timeout was reached\n", 0)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "ended"])

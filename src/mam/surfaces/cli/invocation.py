@@ -76,11 +76,11 @@ class Invocation:
             self.show_progress(f"warning: {text}")
 
     def show_note(self, text: str) -> None:
-        """Print a line for a person on stderr, which stays; stdout has only the answer."""
+        """Print a line for a person on stderr, which stays; not with JSON, which is for programs."""
         from mam.core.safe_text import one_line
 
         self.clear_progress()
-        if sys.stderr is not None:
+        if sys.stderr is not None and not self.as_json:
             print(f"mam: {one_line(text, 500)}", file=sys.stderr, flush=True)
 
     def clear_progress(self) -> None:
