@@ -415,7 +415,7 @@ class TestUntold:
         assert warnings == []
         master.tasks.add("review", role="qa")
         assert warnings == [
-            "'qa' is idle and was not told of TASK-002: mam send qa 'run mam task claim TASK-002'"
+            "'qa' is idle and was not told of TASK-002: mam send qa 'there is a task for you: run mam task claim'"
         ]
         master.tasks.claim(role="qa", session="qa")
         told = "mam send qa 'your task is {0}; mam task list shows it'"

@@ -35,7 +35,7 @@ def add(context: Context, caller: Caller, text: str, *, role: str, team: str | N
     team_page.write(context)
     no_names: list[str] = []
     for name in context.registry.peek(lambda transaction: _idle(transaction, task_role, team_id), no_names):
-        command = f"mam send {name} 'run mam task claim {document['id']}'"
+        command = f"mam send {name} 'there is a task for you: run mam task claim'"
         context.warn(f"'{name}' is idle and was not told of {document['id']}: {command}")
     return {"task": document}
 
