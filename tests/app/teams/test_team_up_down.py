@@ -414,9 +414,8 @@ class TestUntold:
         master.tasks.add("for nobody", role="ux")
         assert warnings == []
         master.tasks.add("review", role="qa")
-        assert warnings == [
-            "'qa' is idle and was not told of TASK-002: mam send qa 'there is a task for you: run mam task claim'"
-        ]
+        claim = "mam send qa 'there is a task for you: run mam task claim'"
+        assert warnings == [f"'qa' is idle and was not told of TASK-002: {claim}"]
         master.tasks.claim(role="qa", session="qa")
         told = "mam send qa 'your task is {0}; mam task list shows it'"
         assert warnings[1:] == ["'qa' was not told of TASK-002: " + told.format("TASK-002")]
