@@ -37,7 +37,8 @@ def kill_senders(
         assert receipt["state"] in DELIVERED, (text[:60], delay, receipt, screen)
         correct_receipts(fleet._access.context, session.id)
         (message,) = [sent for sent in fleet.messages.inbox(session.id) if sent["text"] == text]
-        taken = [said.strip() for said in heard()]
+        # A hook proves a message before the agent's record shows it.
+        taken = wait_until(lambda after=after: _with(after, heard()), f"{after} in the record")
         count = taken.count(text)
         assert count == (1 if message["state"] in DELIVERED else 0), (text[:60], delay, message, screen)
         assert taken.count(after) == 1, (after, taken[-3:])
@@ -45,6 +46,11 @@ def kill_senders(
         assert not [said for said in taken if text in said and said != text], "nothing is glued to it"
         ends[message["state"]] += 1
     return ends
+
+
+def _with(after: str, heard: list[str]) -> list[str] | None:
+    taken = [said.strip() for said in heard]
+    return taken if after in taken else None
 
 
 def _text(chance: random.Random, label: str) -> str:
