@@ -3,6 +3,7 @@
 import pytest
 
 from mam.adapters.agents.ambiguous_width_characters import has_unsafe_width, without_joining_signs
+from mam.adapters.agents.catalogue import BUILT_IN, kind
 from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.opencode.kind import Opencode
 
@@ -39,3 +40,9 @@ def test_a_text_of_safe_width_arrives_unchanged(text) -> None:
 def test_joining_signs_are_removed() -> None:
     assert without_joining_signs("\u2067 \u093f\ufe0f") == " "
     assert without_joining_signs("हि") == "ह"
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_a_text_with_a_joiner_is_not_typed_into_any_program(name) -> None:
+    """tmux 3.3a leaves out what follows the third joiner of a cell: no look would find the whole text."""
+    assert not kind(name).keeps_unchanged("👩\u200d👩\u200d👧\u200d👦 family")

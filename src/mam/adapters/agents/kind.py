@@ -8,6 +8,7 @@ where nobody can tell.
 
 from __future__ import annotations
 
+from mam.adapters.agents.ambiguous_width_characters import JOINER
 from mam.core.activity import UNKNOWN
 
 TYPE_CHECKING = False
@@ -431,8 +432,12 @@ class Kind:
         return f" {text}" if text[:1] and text[0] in self.special_first else text
 
     def keeps_unchanged(self, text: str) -> bool:
-        """Tell whether the program passes a typed text to the model unchanged."""
-        if not self.keeps_tabs and "\t" in text:
+        """Tell whether the program passes a typed text to the model unchanged, and its input box shows it.
+
+        With a joiner tmux 3.3a keeps at most 21 bytes in a cell and leaves out what follows, so the box never
+        shows the text as it is, and mam would not press Enter.
+        """
+        if JOINER in text or (not self.keeps_tabs and "\t" in text):
             return False
         return text == text.rstrip() and (self.keeps_indent or text == text.lstrip())
 

@@ -11,7 +11,6 @@ import json
 import re
 
 from mam.adapters.agents import hook_command
-from mam.adapters.agents.ambiguous_width_characters import JOINER
 from mam.adapters.agents.caller_arguments import REST, Options
 from mam.adapters.agents.codex import files, process
 from mam.adapters.agents.codex import screen as codex_screen
@@ -206,10 +205,6 @@ class Codex(KindWithConversationFiles):
     def read_screen(self, screen: Screen) -> ScreenState:
         """Look for the input box; without one, look for a dialog."""
         return codex_screen.read_screen(screen)
-
-    def keeps_unchanged(self, text: str) -> bool:
-        """Refuse joiners: with them Codex and tmux 3.3a draw other signs elsewhere, and hide the text."""
-        return super().keeps_unchanged(text) and JOINER not in text
 
     def read_title(self, title: str) -> str:
         """Only the title shows that an answer is streaming."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 
-from mam.adapters.agents.ambiguous_width_characters import JOINER
 from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.gemini import files, open_conversation, record
 from mam.adapters.agents.gemini import screen as gemini_screen
@@ -179,8 +178,8 @@ class Gemini(KindWithConversationFiles):
         return f"{text} " if _TAKES_ENTER.search(text) else text
 
     def keeps_unchanged(self, text: str) -> bool:
-        """Gemini replaces a mention by the file, and its box does not show joined signs as they are."""
-        return super().keeps_unchanged(text) and not _MENTION.search(text) and JOINER not in text
+        """Gemini replaces a mention by the file."""
+        return super().keeps_unchanged(text) and not _MENTION.search(text)
 
     def pause(self, text: str) -> float:
         """Wait longer for a long paste: the 40 ms begin when Gemini has taken it in."""
