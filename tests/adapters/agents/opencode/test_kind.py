@@ -238,3 +238,8 @@ class TestTextToType:
             {"agent": "opencode", "event": "chat.message", "session": ID, "prompt": sent}
         )
         assert hook_event.prompt == typed
+
+
+def test_nothing_is_typed_while_it_works() -> None:
+    """A dialog that is just opening would take the Enter, and allow what it asks for."""
+    assert not KIND.queues

@@ -107,7 +107,9 @@ class Opencode(Kind):
     special_first = "/!"
     # An interrupted start leaves a lock, which delays the next start for a minute.
     boot_seconds = 90.0
-    queues = True
+    # opencode has a queue. But a dialog that opens takes an Enter before opencode draws or reports it, and
+    # that Enter allows what the dialog asks for.
+    queues = False
     has_global_transcript_size = True
     folded_paste = r"\[Pasted ~(?P<lines>\d+) lines\]"
     erase_key = "C-u"
