@@ -2,7 +2,11 @@
 
 import pytest
 
-from mam.adapters.agents.ambiguous_width_characters import has_unsafe_width, without_joining_signs
+from mam.adapters.agents.ambiguous_width_characters import (
+    has_unsafe_width,
+    reliably_shown,
+    without_joining_signs,
+)
 from mam.adapters.agents.catalogue import BUILT_IN, kind
 from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.opencode.kind import Opencode
@@ -46,3 +50,8 @@ def test_joining_signs_are_removed() -> None:
 def test_a_text_with_a_joiner_is_not_typed_into_any_program(name) -> None:
     """tmux 3.3a leaves out what follows the third joiner of a cell: no look would find the whole text."""
     assert not kind(name).keeps_unchanged("👩\u200d👩\u200d👧\u200d👦 family")
+
+
+def test_a_line_separator_does_not_count_where_a_box_is_compared() -> None:
+    """tmux 3.3a shows U+FFFD in its place."""
+    assert reliably_shown("a\u2028b") == reliably_shown("a\ufffdb") == "ab"

@@ -157,6 +157,15 @@ def test_while_it_works_the_agent_queues_it(fleet) -> None:
     assert (held["state"], held["reason"]) == ("held", "it is working")
 
 
+@pytest.mark.parametrize("text", ["a\u2028b", "a\u2029b", "\ufffd?", "हि नमस्ते"])
+def test_signs_that_tmux_shows_otherwise_reach_an_agent_that_works(fleet, text) -> None:
+    session = fleet.sessions.create("practice", name="busy", args=QUICK)
+    fleet.messages.send(session.id, "/hang", command=True)
+    session.wait("working", timeout=15)
+    receipt = session.send(text, timeout=10)
+    assert (receipt["state"], receipt["carrier"]) == ("queued", "inline")
+
+
 def test_joined_emoji_reach_an_agent_that_works(fleet) -> None:
     """Enter follows only once the input box shows the text, and tmux 3.3a never shows this one whole."""
     session = fleet.sessions.create("practice", name="busy", args=QUICK)

@@ -12,6 +12,8 @@ import re
 _EMOJI_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 # tmux 3.3a draws what follows a joiner elsewhere, or leaves it out.
 JOINER = "\u200d"
+# What tmux shows for a line separator, and for every other sign that it cannot print.
+_REPLACEMENT = "\ufffd"
 _JOINING = ("Mn", "Mc", "Me", "Cf", "Zl", "Zp")
 
 
@@ -36,5 +38,5 @@ def without_joining_signs(text: str) -> str:
 def reliably_shown(text: str) -> str:
     """Return a text without spaces and without the signs that a terminal may show otherwise or not at all."""
     if not text.isascii():
-        text = without_joining_signs(_EMOJI_PARTS.sub("", text))
+        text = without_joining_signs(_EMOJI_PARTS.sub("", text)).replace(_REPLACEMENT, "")
     return "".join(text.split())
