@@ -84,6 +84,8 @@ def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
     for variable, folder in _XDG.items():
         (home / folder).mkdir(parents=True, exist_ok=True)
         patch.setenv(variable, str(home / folder))
+    # The user state lies in the home of the password database, unless this names another place.
+    patch.setenv("MAM_STATE_HOME", str(home / ".local" / "state" / "mam"))
     # A test that wants a resident says so.
     (home / ".config" / "mam").mkdir(exist_ok=True)
     (home / ".config" / "mam" / "config.toml").write_text('resident = "off"\n', encoding="utf-8")

@@ -5,6 +5,7 @@
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
         SessionNotFound CardNotFound JobNotFound TaskNotFound TeamNotFound NoRegistry AmbiguousTarget
         NameTaken NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused NoDialog
+        RootRefused: RootForeign RootCopy RootElsewhere RootMissing
       Damaged                     mam's own records are damaged; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 something outside of mam is not available now
@@ -135,6 +136,36 @@ class NoRegistry(Refused):
     def in_root(cls, root: str) -> NoRegistry:
         """Return the error for a root without a registry."""
         return cls(f"there is no registry in {root}", hint="mam init makes one")
+
+
+class RootRefused(Refused):
+    """mam may not change this root."""
+
+    code = "root_refused"
+
+
+class RootForeign(RootRefused):
+    """This user's mam did not make this root."""
+
+    code = "root_foreign"
+
+
+class RootCopy(RootRefused):
+    """This root is a copy of another root."""
+
+    code = "root_copy"
+
+
+class RootElsewhere(RootRefused):
+    """This root is changed from another machine or container."""
+
+    code = "root_elsewhere"
+
+
+class RootMissing(RootRefused):
+    """The state of this root is gone."""
+
+    code = "root_missing"
 
 
 class AmbiguousTarget(Refused):

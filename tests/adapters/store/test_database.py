@@ -397,7 +397,7 @@ class TestUserState:
         opened.close()
 
     def test_private(self, user_state):
-        user_state.remember_root("/r", "/r/f")
+        user_state.release("s_1", None)
         assert Path(user_state.folder).stat().st_mode & 0o777 == 0o700
         assert Path(user_state.path).stat().st_mode & 0o777 == 0o600
 
@@ -412,8 +412,7 @@ class TestUserState:
             user_state.roots()
 
     def test_a_damaged_lease_is_named(self, user_state):
-        user_state.remember_root("/r", "/r/f")
-        user_state._open().execute("INSERT INTO leases VALUES('a', 'b', 'r', 's', '{', 1)")
+        user_state._writer().execute("INSERT INTO leases VALUES('a', 'b', 'r', 's', '{', 1, NULL)")
         with pytest.raises(Damaged):
             user_state.lease("a", "b")
 

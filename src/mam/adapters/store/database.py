@@ -49,6 +49,7 @@ def connect(
                     hint="upgrade mam",
                 )
             connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA trusted_schema=OFF")
             if version < len(migrations) or not has_additions(connection, additions):
                 with _queued(path):
                     _migrate(connection, migrations, additions, path)
@@ -59,7 +60,91 @@ def connect(
 
 
 class ImmutableConnection(sqlite3.Connection):
-    """A connection to a database in a read-only folder; it never shows changes since it was opened."""
+    """A connection that never shows changes since it was opened: to a read-only folder, or to a copy."""
+
+
+# A larger database of somebody else is not read into memory.
+_LARGEST_COPY = 256 << 20
+
+
+def connect_to_copy(path: str) -> sqlite3.Connection:
+    """Open a copy in memory of a database that somebody else may have written; nothing beside it changes.
+
+    SQLite would write beside the file even to read it, and wait on a FIFO.
+    """
+    import shutil
+    import tempfile
+
+    with errors(path):
+        folder = tempfile.mkdtemp(prefix="mam-copy-")
+        try:
+            name = os.path.join(folder, "copy.db")
+            for suffix in ("", "-wal"):
+                _copy_regular(path + suffix, name + suffix, is_required=not suffix)
+            source = sqlite3.connect(name, isolation_level=None)
+            try:
+                source.execute("PRAGMA trusted_schema=OFF")
+                connection = sqlite3.connect(
+                    ":memory:", isolation_level=None, check_same_thread=False, factory=ImmutableConnection
+                )
+                source.backup(connection)
+            finally:
+                source.close()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA query_only=ON")
+        return connection
+
+
+def _copy_regular(source: str, target: str, *, is_required: bool) -> None:
+    """Copy a regular file; refuse a link, a FIFO and everything else that is not one."""
+    import shutil
+    import stat
+
+    try:
+        handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if is_required:
+            raise
+        return
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise damaged(source, "it is not a regular file")
+        if facts.st_size > _LARGEST_COPY:
+            raise damaged(source, "it is too large to be read")
+        with open(target, "xb") as copy:
+            shutil.copyfileobj(file, copy)
+
+
+def read_meta(path: str, keys: Sequence[str], *, is_ours: bool) -> dict[str, object]:
+    """Return some values of the table `meta` without a migration; of a foreign database, from a copy."""
+    connection = _connect_for_meta(path) if is_ours else connect_to_copy(path)
+    try:
+        with errors(path):
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='meta'").fetchone():
+                return {}
+            marks = ", ".join("?" * len(keys))
+            rows = connection.execute(f"SELECT key, value FROM meta WHERE key IN ({marks})", tuple(keys))  # noqa: S608
+            return {key: json.loads(value) for key, value in rows}
+    finally:
+        connection.close()
+
+
+def _connect_for_meta(path: str) -> sqlite3.Connection:
+    try:
+        with errors(path):
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute("PRAGMA trusted_schema=OFF")
+                connection.execute("PRAGMA schema_version")
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+    except ReadOnly:
+        return _connect_immutable(path)
 
 
 def has_additions(connection: sqlite3.Connection, additions: Sequence[Addition]) -> bool:
@@ -88,11 +173,15 @@ def connect_to_read(
         if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
             # The newest changes are in the log, and SQLite cannot read the log without writing beside it.
             raise
-        with errors(path):
-            uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?immutable=1"
-            return sqlite3.connect(
-                uri, uri=True, isolation_level=None, check_same_thread=False, factory=ImmutableConnection
-            )
+        return _connect_immutable(path)
+
+
+def _connect_immutable(path: str) -> sqlite3.Connection:
+    with errors(path):
+        uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?immutable=1"
+        return sqlite3.connect(
+            uri, uri=True, isolation_level=None, check_same_thread=False, factory=ImmutableConnection
+        )
 
 
 def identity(path: str) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.adapters.store.intents import Intent
+    from mam.adapters.store.root_identity import RootIdentity
     from mam.adapters.store.root_paths import RootPaths
     from mam.core.session_row import Row
 
@@ -66,10 +67,14 @@ class View:
 class Registry:
     """Reads and changes of one root's sessions."""
 
-    def __init__(self, paths: RootPaths, clock: Callable[[], float]) -> None:
-        """Store the paths; open nothing yet."""
+    def __init__(
+        self, paths: RootPaths, clock: Callable[[], float], root: RootIdentity | None = None
+    ) -> None:
+        """Store the paths; open nothing yet. Without `root` every root counts as known."""
         self.paths = paths
         self.clock = clock
+        self.root = root
+        self._is_reporting = False
         self._connection: sqlite3.Connection | None = None
         self._is_writer = False
         self._file: tuple[int, int] | None = None
@@ -86,21 +91,23 @@ class Registry:
         self._close_if_replaced()
         if self._connection is None and os.path.exists(self.paths.db):
             self.paths.check()
-            self._connection = database.connect_to_read(
-                self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS
-            )
+            if self.root is None or self.root.verdict().is_readable:
+                self._connection = database.connect_to_read(
+                    self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS
+                )
+            else:
+                self._connection = database.connect_to_copy(self.paths.db)
             self._file = database.identity(self.paths.db)
         return self._connection
 
     def writer(self) -> sqlite3.Connection:
-        """Return a connection for writing; create the state's folder and database on first use."""
+        """Return a connection for writing; create the state's folder and database on first use.
+
+        Raises RootRefused for a root that this user's mam may not change.
+        """
         self._close_if_replaced()
         if not self._is_writer:
-            with database.errors(self.paths.state):
-                self.paths.make()
-            connection = database.connect(
-                self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=True
-            )
+            connection = self._connect_to_write()
             # Open before closing: the last connection to close copies the log into the database, each time.
             self.close()
             self._connection = connection
@@ -108,6 +115,40 @@ class Registry:
             self._is_writer = True
         assert self._connection is not None
         return self._connection
+
+    def _connect_to_write(self) -> sqlite3.Connection:
+        root = None if self._is_reporting else self.root
+        if root is not None:
+            root.check()
+        arrival = root.verdict().arrival if root is not None else None
+        with database.errors(self.paths.state):
+            self.paths.make_state_folder()
+            known = root.begin_claim() if root is not None else None
+            self.paths.make()
+        connection = database.connect(
+            self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=True
+        )
+        if root is not None and known is not None and arrival is not None:
+            try:
+                root.finish_claim(connection, known, arrival)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Let a report on a job be recorded in a root that may not be changed otherwise.
+
+        The job's token proves the report. It is only recorded; nothing runs because of it.
+        """
+        self._is_reporting = True
+        try:
+            yield
+        finally:
+            self._is_reporting = False
+            if self.root is not None and self.root.refusal() is not None:
+                self.close()
 
     def ensure_exists(self) -> None:
         """Create the state's folder and database if they do not exist yet."""
@@ -223,7 +264,10 @@ class Registry:
         try:
             connection = self.writer()
             with database.transaction(connection, self.paths.db):
-                yield Transaction(connection, self.clock())
+                transaction = Transaction(connection, self.clock())
+                if self.root is not None and not self._is_reporting:
+                    self.root.check_place(transaction)
+                yield transaction
         except Unavailable:
             self.close()
             raise

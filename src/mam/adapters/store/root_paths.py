@@ -43,9 +43,14 @@ class RootPaths:
         """Tell whether this root has a registry."""
         return os.path.exists(self.db) or os.path.exists(self.yaml)
 
+    def make_state_folder(self) -> None:
+        """Create the folder of the state, private to the user, and nothing in it yet."""
+        self.check()
+        os.makedirs(self.state, mode=0o700, exist_ok=True)
+
     def make(self) -> None:
         """Create the folders, private to the user, and keep them out of git."""
-        is_new = not os.path.isdir(self.state)
+        is_new = not os.path.exists(self.db)
         self.check()
         for folder in (self.state, self.spool, self.launches, self.settings, os.path.dirname(self.yaml)):
             os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -330,4 +330,33 @@ CREATE TABLE started(
   PRIMARY KEY(root, session_id)
 ) WITHOUT ROWID;
 """,
+    # Known roots, and what ran in them. `roots` and `started` are those of mam 0.1, by path.
+    """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE known_roots(
+  id TEXT PRIMARY KEY,
+  root TEXT NOT NULL,
+  registry TEXT NOT NULL,
+  state TEXT NOT NULL UNIQUE,
+  inode INTEGER NOT NULL,
+  is_complete INTEGER NOT NULL,
+  seen_at REAL NOT NULL
+) WITHOUT ROWID;
+ALTER TABLE leases ADD COLUMN root_id TEXT;
+CREATE TABLE launches(
+  root_id TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  command TEXT NOT NULL,
+  at REAL NOT NULL,
+  PRIMARY KEY(root_id, session_id)
+) WITHOUT ROWID;
+CREATE TABLE scripts(
+  root_id TEXT NOT NULL,
+  job_id TEXT NOT NULL,
+  path TEXT NOT NULL,
+  content BLOB NOT NULL,
+  at REAL NOT NULL,
+  PRIMARY KEY(root_id, job_id)
+) WITHOUT ROWID;
+""",
 )

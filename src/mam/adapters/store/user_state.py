@@ -1,7 +1,8 @@
 """The user state: records that belong to the user and not to one root, such as roots and open conversations.
 
-A lease names the process that has a conversation open. The lease ends with that process: if its holder is
-dead, the conversation is free, even if the record still exists.
+It lies in the home that the password database names, whatever HOME says, so that no agent and no sandbox
+with another HOME has roots of its own. A lease names the process that has a conversation open. The lease
+ends with that process: if its holder is dead, the conversation is free, even if the record still exists.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import os
 from contextlib import contextmanager
 
 from mam.adapters.store import database, schema
-from mam.core.errors import Unavailable
+from mam.core.errors import InvalidSettings, Unavailable
+from mam.core.root_state import KnownRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,102 +21,231 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-
-_STARTED = "SELECT 1 FROM started WHERE root=? AND session_id=?"
+# Names another folder for the user state. Processes that mam starts inherit it.
+VARIABLE = "MAM_STATE_HOME"
+_FILE, _FORMER_FILE = "user.db", "host.db"
+_ROOT = "SELECT id, root, registry, state, inode, is_complete FROM known_roots"
 
 
 class Lease:
-    """The session and the process that hold a conversation."""
+    """The session and the process that hold a conversation. A copy of a root has the same session ids."""
 
-    __slots__ = ("holder", "root", "session_id")
+    __slots__ = ("holder", "root", "root_id", "session_id")
 
-    def __init__(self, root: str, session_id: str, holder: dict[str, Any]) -> None:
+    def __init__(self, root: str, session_id: str, holder: dict[str, Any], root_id: str | None) -> None:
+        """`root_id` is None in the record of mam 0.1."""
         self.root = root
         self.session_id = session_id
         self.holder = holder
+        self.root_id = root_id
+
+    def is_of(self, other: Lease) -> bool:
+        """Tell whether both belong to the same session."""
+        return self.session_id == other.session_id and (
+            self.root_id is None or other.root_id is None or self.root_id == other.root_id
+        )
 
 
 def state_home(environ: Mapping[str, str]) -> str:
-    """Return the folder of the user state."""
+    """Return the folder of the user state, which each machine has its own of, as homes may be shared."""
+    named = environ.get(VARIABLE)
+    if named:
+        if not os.path.isabs(named):
+            raise InvalidSettings(f"{VARIABLE} is not an absolute path: {named}", hint="name a full path")
+        return named
+    from mam.adapters.system.machine import machine_id
+
+    return os.path.join(_home(environ), ".local", "state", "mam", machine_id() or "machine")
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        # Containers run as users that no password database knows.
+        return environ.get("HOME") or os.path.expanduser("~")
+
+
+def former_file(environ: Mapping[str, str]) -> str | None:
+    """Return the file of the user state of mam 0.1, if there is one and no other user state was named."""
+    if environ.get(VARIABLE):
+        return None
     home = environ.get("HOME") or os.path.expanduser("~")
-    base = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
-    return os.path.join(base, "mam")
+    bases = (environ.get("XDG_STATE_HOME"), os.path.join(home, ".local", "state"))
+    files = [os.path.join(base, "mam", _FORMER_FILE) for base in bases if base]
+    return next((file for file in files if os.path.isfile(file)), None)
 
 
 class UserState:
     """The user state; its database is opened when it is first needed."""
 
-    def __init__(self, folder: str, clock: Callable[[], float]) -> None:
-        """Store the folder; open nothing yet."""
+    def __init__(self, folder: str, clock: Callable[[], float], former: str | None = None) -> None:
+        """Store the folder, and the file of mam 0.1 to take over; open nothing yet."""
         self.folder = folder
-        self.path = os.path.join(folder, "host.db")
+        self.path = os.path.join(folder, _FILE)
         self.clock = clock
+        self.former = former
         self._connection: sqlite3.Connection | None = None
+        self._is_writer = False
 
     def close(self) -> None:
         """Close the database."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self._is_writer = False
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
+    def _writer(self) -> sqlite3.Connection:
+        """Return a connection for writing; the first one takes over the user state of mam 0.1."""
+        if not self._is_writer:
             with database.errors(self.folder):
                 os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            self._connection = database.connect(self.path, schema.USER_MIGRATIONS, create=True)
+            connection = database.connect(self.path, schema.USER_MIGRATIONS, create=True)
+            self.close()
+            self._connection = connection
+            if connection.execute("SELECT 1 FROM meta WHERE key='former'").fetchone() is None:
+                with database.transaction(connection, self.path):
+                    self._take_over(connection)
+            self._is_writer = True
+        assert self._connection is not None
         return self._connection
+
+    def _take_over(self, connection: sqlite3.Connection) -> None:
+        """Copy roots, leases and starts from the file of mam 0.1, once. The file stays as it is."""
+        if self.former is not None:
+            for table, fields in (
+                ("roots", "path, registry, seen_at"),
+                ("leases", "kind, conversation, root, session_id, holder, at"),
+                ("started", "root, session_id"),
+            ):
+                marks = ", ".join("?" * (fields.count(",") + 1))
+                connection.executemany(
+                    f"INSERT OR IGNORE INTO {table}({fields}) VALUES({marks})",
+                    self._former_rows(f"SELECT {fields} FROM {table}"),  # noqa: S608
+                )
+        connection.execute("INSERT OR IGNORE INTO meta VALUES('former', ?)", (json.dumps(self.former),))
+
+    def _former_rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return rows of the file of mam 0.1; nothing without one."""
+        if self.former is None:
+            return []
+        with database.errors(self.former):
+            former = database.connect_to_read(self.former, schema.USER_MIGRATIONS[:2])
+            try:
+                return former.execute(query, values).fetchall()
+            finally:
+                former.close()
+
+    def _reader(self) -> sqlite3.Connection | None:
+        """Return a connection for reading, also in a folder that a sandbox forbids to write; None without a
+        database."""
+        if self._connection is None:
+            if not os.path.exists(self.path):
+                return None
+            self._connection = database.connect_to_read(self.path, schema.USER_MIGRATIONS)
+        return self._connection
+
+    def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with database.errors(self.path):
+            connection = self._reader()
+            return [] if connection is None else connection.execute(query, values).fetchall()
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         """Work on the database; after an error of the disk, the next use opens it again."""
         try:
             with database.errors(self.path):
-                yield self._open()
+                yield self._writer()
         except Unavailable:
             self.close()
             raise
 
     def roots(self) -> list[tuple[str, str]]:
-        """Return every known root with its registry file."""
+        """Return every root of this user with its registry file."""
+        rows = self._read("SELECT root, registry FROM known_roots UNION SELECT path, registry FROM roots")
         if not os.path.exists(self.path):
-            return []
-        with database.errors(self.path):
-            return self._open().execute("SELECT path, registry FROM roots ORDER BY path").fetchall()
+            rows = self._former_rows("SELECT path, registry FROM roots")
+        return sorted({(root, registry) for root, registry in rows})
 
-    def remember_root(self, root: str, registry: str) -> None:
-        """Record a root, so that `ls --all` finds it."""
+    def root_at(self, state: str) -> KnownRoot | None:
+        """Return the root that is recorded at the path of a state folder."""
+        return self._known_root(f"{_ROOT} WHERE state=?", state)
+
+    def root_by_id(self, root_id: str | None) -> KnownRoot | None:
+        """Return the root that is recorded with an id."""
+        return None if root_id is None else self._known_root(f"{_ROOT} WHERE id=?", root_id)
+
+    def _known_root(self, query: str, value: str) -> KnownRoot | None:
+        for root_id, root, registry, state, inode, is_complete in self._read(query, (value,)):
+            return KnownRoot(root_id, root, registry, state, inode, is_complete=bool(is_complete))
+        return None
+
+    def is_known_without_id(self, registry: str) -> bool:
+        """Tell whether mam 0.1 recorded the root of a registry file."""
+        query = "SELECT 1 FROM roots WHERE registry=?"
+        return bool(self._read(query, (registry,)) or self._former_rows(query, (registry,)))
+
+    def record_root(self, known: KnownRoot) -> KnownRoot:
+        """Record a root and return the record; another process may have recorded this folder just now.
+
+        A record of the same id, and one of another folder at the same path, are replaced.
+        """
+        with self._using() as connection, database.transaction(connection, self.path):
+            row = connection.execute(f"{_ROOT} WHERE state=?", (known.state,)).fetchone()
+            if row is not None and row[4] == known.inode and not row[5] and not known.is_complete:
+                return KnownRoot(*row[:5], is_complete=False)
+            connection.execute("DELETE FROM known_roots WHERE state=? OR id=?", (known.state, known.id))
+            connection.execute("DELETE FROM roots WHERE registry=?", (known.registry,))
+            connection.execute(
+                "INSERT INTO known_roots VALUES(?, ?, ?, ?, ?, ?, ?)",
+                (
+                    known.id,
+                    known.root,
+                    known.registry,
+                    known.state,
+                    known.inode,
+                    known.is_complete,
+                    self.clock(),
+                ),
+            )
+        return known
+
+    def forget_root(self, root_id: str) -> None:
+        """Delete the record of a root that no longer exists."""
         with self._using() as connection:
-            row = connection.execute("SELECT registry FROM roots WHERE path=?", (root,)).fetchone()
-            if row != (registry,):
-                connection.execute(
-                    "INSERT OR REPLACE INTO roots VALUES(?, ?, ?)", (root, registry, self.clock())
-                )
+            connection.execute("DELETE FROM known_roots WHERE id=?", (root_id,))
+
+    def note_launch(self, root_id: str, session_id: str, command: dict[str, Any]) -> None:
+        """Record what a session of a root runs from now on."""
+        with self._using() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO launches VALUES(?, ?, ?, ?)",
+                (root_id, session_id, json.dumps(command, sort_keys=True), self.clock()),
+            )
+
+    def launch_of(self, root_id: str | None, session_id: str) -> dict[str, Any] | None:
+        """Return what a session ran last; None if this user's mam never started it."""
+        query = "SELECT command FROM launches WHERE root_id=? AND session_id=?"
+        for (command,) in self._read(query, (root_id, session_id)):
+            with database.errors(self.path):
+                launched: dict[str, Any] = json.loads(command)
+                return launched
+        return None
 
     def has_started(self, root: str, session_id: str) -> bool:
-        """Tell whether this user's mam ever started a session."""
-        if not os.path.exists(self.path):
-            return False
-        with database.errors(self.path):
-            return bool(self._open().execute(_STARTED, (root, session_id)).fetchone())
-
-    def note_start(self, root: str, session_id: str) -> None:
-        """Record that a session is started here."""
-        with self._using() as connection:
-            if not connection.execute(_STARTED, (root, session_id)).fetchone():
-                connection.execute("INSERT OR IGNORE INTO started VALUES(?, ?)", (root, session_id))
+        """Tell whether this user's mam 0.1 ever started a session."""
+        query = "SELECT 1 FROM started WHERE root=? AND session_id=?"
+        return bool(self._read(query, (root, session_id)) or self._former_rows(query, (root, session_id)))
 
     def lease(self, kind: str, conversation: str) -> Lease | None:
         """Return the lease of a conversation, also of a dead holder."""
-        with database.errors(self.path):
-            row = (
-                self._open()
-                .execute(
-                    "SELECT root, session_id, holder FROM leases WHERE kind=? AND conversation=?",
-                    (kind, conversation),
-                )
-                .fetchone()
-            )
-            return Lease(row[0], row[1], json.loads(row[2])) if row else None
+        query = "SELECT root, session_id, holder, root_id FROM leases WHERE kind=? AND conversation=?"
+        for root, session_id, holder, root_id in self._read(query, (kind, conversation)):
+            with database.errors(self.path):
+                return Lease(root, session_id, json.loads(holder), root_id)
+        return None
 
     def take(
         self, kind: str, conversation: str, lease: Lease, is_alive: Callable[[dict[str, Any]], bool]
@@ -122,15 +253,27 @@ class UserState:
         """Take a conversation; return None, or the other session that holds it with a live process."""
         with self._using() as connection, database.transaction(connection, self.path):
             other = self.lease(kind, conversation)
-            if other and other.session_id != lease.session_id and is_alive(other.holder):
+            if other and not other.is_of(lease) and is_alive(other.holder):
                 return other
             connection.execute(
-                "INSERT OR REPLACE INTO leases VALUES(?, ?, ?, ?, ?, ?)",
-                (kind, conversation, lease.root, lease.session_id, json.dumps(lease.holder), self.clock()),
+                "INSERT OR REPLACE INTO leases(kind, conversation, root, session_id, holder, at, root_id)"
+                " VALUES(?, ?, ?, ?, ?, ?, ?)",
+                (
+                    kind,
+                    conversation,
+                    lease.root,
+                    lease.session_id,
+                    json.dumps(lease.holder),
+                    self.clock(),
+                    lease.root_id,
+                ),
             )
         return None
 
-    def release(self, session_id: str) -> None:
-        """Release all conversations of a session."""
+    def release(self, session_id: str, root_id: str | None) -> None:
+        """Release all conversations of a session of one root."""
         with self._using() as connection:
-            connection.execute("DELETE FROM leases WHERE session_id=?", (session_id,))
+            connection.execute(
+                "DELETE FROM leases WHERE session_id=? AND (root_id IS NULL OR root_id IS ?)",
+                (session_id, root_id),
+            )

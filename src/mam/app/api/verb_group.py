@@ -58,10 +58,14 @@ class Access:
         return find_reporter(self.context, os.getpid())
 
     def begin(self) -> None:
-        """Prepare a change: finish what a dead process left half done, and deliver held messages."""
+        """Prepare a change: finish what a dead process left half done, and deliver held messages.
+
+        Raises RootRefused for a root that this user's mam may not change, before anything is done there.
+        """
         from mam.adapters.store.tables import teams
         from mam.app.sessions.steps_before_each_change import begin_change
 
+        self.context.root.check()
         begin_change(self.context, self.caller)
         none: list[Member] = []
         if self.context.registry.peek(teams.starting, none):

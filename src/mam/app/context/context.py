@@ -10,7 +10,8 @@ import time
 
 from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
-from mam.adapters.store.user_state import UserState, state_home
+from mam.adapters.store.root_identity import RootIdentity
+from mam.adapters.store.user_state import UserState, former_file, state_home
 from mam.app.context.settings import load_settings
 from mam.core.errors import InvalidPath, NoRegistry
 from mam.core.names import parse_server
@@ -53,13 +54,14 @@ class Resources:
     Nothing is opened before it is used. Threads do not share resources.
     """
 
-    __slots__ = ("_environ", "_servers", "registry", "user_state")
+    __slots__ = ("_environ", "_servers", "registry", "root", "user_state")
 
     def __init__(
         self, paths: RootPaths, environ: Mapping[str, str], clock: Callable[[], float] = time.time
     ) -> None:
-        self.registry = Registry(paths, clock)
-        self.user_state = UserState(state_home(environ), clock)
+        self.user_state = UserState(state_home(environ), clock, former_file(environ))
+        self.root = RootIdentity(paths, self.user_state, clock)
+        self.registry = Registry(paths, clock, self.root)
         self._environ = environ
         self._servers: dict[str, Tmux] = {}
 
@@ -177,6 +179,16 @@ class Context:
         """What belongs to the user and not to one root."""
         return self.resources.user_state
 
+    @property
+    def root(self) -> RootIdentity:
+        """What the root is to this user's mam."""
+        return self.resources.root
+
+    @property
+    def root_id(self) -> str | None:
+        """The id of the root; None before the first change of a root."""
+        return self.resources.root.verdict().id
+
     def now(self) -> float:
         """Return the time of day."""
         return self.clock()
@@ -259,7 +271,7 @@ def open_all_contexts(
 ) -> list[Context]:
     """Return one context for each root in the user state, even where the root does not exist any more."""
     environ = os.environ if environ is None else environ
-    user_state = UserState(state_home(environ), time.time)
+    user_state = UserState(state_home(environ), time.time, former_file(environ))
     try:
         roots = user_state.roots()
     finally:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Variables that describe the caller's session and terminal, which are not the resident's.
 _CALLER_PREFIXES = ("MAM_", "TMUX")
+# Variables with these prefixes that the resident keeps: they name places, not a session or a terminal.
+_KEPT = ("MAM_STATE_HOME", "TMUX_SERVER_NAME", "TMUX_TMPDIR")
 
 
 def ensure(context: Context, *, for_client: bool = False) -> None:
@@ -29,10 +31,9 @@ def ensure(context: Context, *, for_client: bool = False) -> None:
         for key, value in without_inherited(context.environ).items()
         if not key.startswith(_CALLER_PREFIXES)
     }
-    if "TMUX_SERVER_NAME" in context.environ:
-        environ["TMUX_SERVER_NAME"] = context.environ["TMUX_SERVER_NAME"]
-    if "TMUX_TMPDIR" in context.environ:
-        environ["TMUX_TMPDIR"] = context.environ["TMUX_TMPDIR"]
+    for name in _KEPT:
+        if name in context.environ:
+            environ[name] = context.environ[name]
     options = ["--awaits-client"] if for_client else []
     if not detached_program.detach([*command(context), *options], environ, context.paths.root):
         context.warn("no resident could be started; start one by hand: mam monitor")

@@ -53,6 +53,8 @@ def ensure_in_ledger(context: Context, job_id: str, folder: str | None = None) -
             f"job {job_id} belongs to the root {record_document['root']}",
             hint=f"--workspace {record_document['root']}",
         )
+    # Before the token is written: mam writes nothing into a root that it may not change.
+    context.registry.ensure_exists()
     token = record_document.pop("auth_token")
     if token:
         job_files.new_token(context.paths.jobs, job_id, token)

@@ -28,7 +28,7 @@ _WHERE = (
     "TMUX_SERVER_NAME",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
-    "XDG_STATE_HOME",
+    "MAM_STATE_HOME",
 )
 
 

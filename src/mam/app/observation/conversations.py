@@ -226,7 +226,7 @@ def refuse_if_held(context: Context, row: Row, conversation: str) -> None:
     """Raise ConversationBusy where another session, or a person outside mam, has the conversation open."""
     _refuse_if_open_outside(context, row, conversation, identity_of(row))
     lease = context.user_state.lease(row["agent"], conversation)
-    if lease is None or (lease.session_id, lease.root) == (row["id"], context.paths.root):
+    if lease is None or lease.is_of(_lease(context, row, {})):
         return
     if _lives(lease.holder):
         raise ConversationBusy(
@@ -250,13 +250,17 @@ def take_lease(context: Context, row: Row, conversation: str | None, holder: Ide
         return
     _refuse_if_open_outside(context, row, conversation, holder)
     lease = context.user_state.take(
-        row["agent"], conversation, Lease(context.paths.root, row["id"], holder.as_json()), _lives
+        row["agent"], conversation, _lease(context, row, holder.as_json()), _lives
     )
     if lease is not None:
         raise ConversationBusy(
             f"conversation {conversation} is open in process {lease.holder.get('pid')} (root {lease.root})",
             hint="stop that session first, or start a new one",
         )
+
+
+def _lease(context: Context, row: Row, holder: dict[str, Any]) -> Lease:
+    return Lease(context.paths.root, row["id"], holder, context.root_id)
 
 
 def _refuse_if_open_outside(context: Context, row: Row, conversation: str, holder: Identity | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.system import process
 from mam.app.context import claims, resident_start_and_lock
+from mam.app.sessions import row_trust
 from mam.app.sessions.launch import pane_record
 from mam.core import names, session_transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
@@ -89,8 +90,7 @@ def adopt_pane(context: Context, caller: Caller, row: Row, pane: Pane, *, rename
 
     reserved_at = claims.commit_claim(context, reserve)
     try:
-        context.user_state.remember_root(context.paths.root, context.paths.yaml)
-        context.user_state.note_start(context.paths.root, row["id"])
+        row_trust.note_launch(context, row)
         if rename and pane.session_name != row["name"]:
             context.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
         if not context.tmux(row["tmux_server"]).claim(pane.id, row["id"], context.paths.root):

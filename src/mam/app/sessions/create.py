@@ -111,7 +111,6 @@ def start_session(context: Context, caller: Caller, options: CreateOptions) -> t
     options.look_for_names(context)
     plan = _reserve(context, caller, options, workspace)
     try:
-        context.user_state.remember_root(context.paths.root, context.paths.yaml)
         warn_of_network(context)
         row = _start(context, caller, options, plan)
     except BaseException as error:

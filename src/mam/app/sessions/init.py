@@ -23,7 +23,6 @@ def init(context: Context, caller: Caller) -> str:
         claims.change(
             root_context, lambda transaction: None if existed else transaction.log(caller.name, "init", None)
         )
-        root_context.user_state.remember_root(root_context.paths.root, root_context.paths.yaml)
         warn_of_network(root_context)
         if not existed and context.paths.exists() and context.paths.root != root_context.paths.root:
             context.warn(

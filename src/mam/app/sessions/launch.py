@@ -11,6 +11,7 @@ import os
 
 from mam.adapters.agents import hook_command
 from mam.adapters.agents.kind import Attachment, Request
+from mam.adapters.store.user_state import VARIABLE
 from mam.adapters.system import concurrent_program, process, program_lookup
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
@@ -19,6 +20,7 @@ from mam.app.context import own_command, resident_start_and_lock
 from mam.app.context.liveness import find_pane
 from mam.app.jobs.find import is_open
 from mam.app.observation import versions
+from mam.app.sessions import row_trust
 from mam.core.errors import (
     AgentMissing,
     InvalidPath,
@@ -136,11 +138,17 @@ def environment(context: Context, row: Row, extra: dict[str, str], launch: Launc
     env.update(launch.env)
     env["MAM_SESSION"] = row["id"]
     env["MAM_ROOT"] = context.paths.root
+    env.update(_user_state_variable(context))
     if is_open(context, row.get("delegate_job_id")):
         env["MAM_JOB_ID"] = row["delegate_job_id"] or ""
     if not context.paths.state.endswith("/.mam"):
         env["AGENT_SESSIONS_YAML"] = context.paths.yaml
     return env
+
+
+def _user_state_variable(context: Context) -> dict[str, str]:
+    """Return the variable that names another user state, for mam in the agent; usually there is none."""
+    return {VARIABLE: context.environ[VARIABLE]} if context.environ.get(VARIABLE) else {}
 
 
 def launch_agent(
@@ -190,7 +198,7 @@ def launch_agent(
     for note in agent_launch.notes:
         context.warn(note)
     _remove_empty_conversation_files(context, row, kind)
-    context.user_state.note_start(context.paths.root, row["id"])
+    row_trust.note_launch(context, row)
     reading = versions.VersionReading(kind, program, environ)
     try:
         started_agent = start_program(context, row, agent_launch, launch_file, extra, placement=placement)
@@ -206,7 +214,7 @@ def launch_agent(
 
 def _attachment(context: Context, row: Row) -> Attachment:
     """Return the command that connects the agent to the MCP server of this root, as this session."""
-    env = {"MAM_ROOT": context.paths.root, "MAM_SESSION": row["id"]}
+    env = {"MAM_ROOT": context.paths.root, "MAM_SESSION": row["id"], **_user_state_variable(context)}
     if not context.paths.state.endswith("/.mam"):
         env["AGENT_SESSIONS_YAML"] = context.paths.yaml
     return Attachment(MCP_SERVER, own_command.argv("mcp"), env)

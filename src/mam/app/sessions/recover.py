@@ -91,7 +91,7 @@ def _finish_start(context: Context, caller: Caller, intent: Intent) -> None:
     if pane is None:
         create.undo_new_worktree(context, plan)
         _end_intent(context, intent)
-        context.user_state.release(intent.session_id)
+        context.user_state.release(intent.session_id, context.root_id)
         return
     row = create.bind(context, caller, plan, _started_agent(plan["row"], pane, plan["launch_file"]))
     if pane.dead:
@@ -106,7 +106,7 @@ def _finish_resume(context: Context, caller: Caller, intent: Intent) -> None:
     pane = _started_pane(context, row, intent.data["launch_file"])
     if pane is None or pane.dead:
         _end_intent(context, intent)
-        context.user_state.release(intent.session_id)
+        context.user_state.release(intent.session_id, context.root_id)
         return
     choice = Choice(*intent.data["choice"])
     resume.bind(context, caller, row, choice, _started_agent(row, pane, intent.data["launch_file"]))

@@ -445,7 +445,7 @@ class Stop:
     def _end(self, work: Callable[[Transaction], Row]) -> Row:
         """Commit the end, and release the lease on the conversation."""
         new_row: Row = claims.change(self.context, work)
-        self.context.user_state.release(new_row["id"])
+        self.context.user_state.release(new_row["id"], self.context.root_id)
         return new_row
 
 

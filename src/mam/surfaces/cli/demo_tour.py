@@ -113,7 +113,7 @@ class TourEnvironment:
         # A separate home keeps the person's tmux settings and user state out of the tour.
         for name, path in (
             ("HOME", ""),
-            ("XDG_STATE_HOME", "state"),
+            ("MAM_STATE_HOME", "state"),
             ("XDG_DATA_HOME", "data"),
             ("XDG_CONFIG_HOME", "config"),
         ):

@@ -1,0 +1,235 @@
+"""Finds out what a root is to this user's mam, and records a root that this process is about to change.
+
+The database of a root may have come with a cloned repository. Until the user state knows the root, mam reads
+a copy of the database in memory, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.adapters.store import database
+from mam.adapters.system import machine
+from mam.core.errors import Damaged, RootCopy, RootElsewhere, RootForeign, RootMissing, Unavailable
+from mam.core.root_state import PLACE_SECONDS, Arrival, KnownRoot, Place, RootFacts, RootState, judge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.rows_and_log import Transaction
+    from mam.adapters.store.user_state import UserState
+    from mam.core.errors import RootRefused
+
+ID, PLACE = "root_id", "place"
+
+
+class RootVerdict:
+    """What a root is, with its id and, if it is changed from elsewhere, that place."""
+
+    __slots__ = ("arrival", "elsewhere", "id", "known", "state")
+
+    def __init__(
+        self,
+        state: RootState,
+        arrival: Arrival,
+        root_id: str | None,
+        known: KnownRoot | None,
+        elsewhere: Place | None,
+    ) -> None:
+        """`known` is the record of the user state that the root matches, or of which it is a copy."""
+        self.state = state
+        self.arrival = arrival
+        self.id = root_id
+        self.known = known
+        # The place of another machine or container that the database names, also for a foreign root.
+        self.elsewhere = elsewhere
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the database may be opened itself, and tmux asked for its sessions."""
+        return self.state in (RootState.NEW, RootState.KNOWN, RootState.COPY)
+
+
+class RootIdentity:
+    """The identity of one root for one process. Nothing is read before it is needed."""
+
+    def __init__(self, paths: RootPaths, user_state: UserState, clock: Callable[[], float]) -> None:
+        self.paths = paths
+        self.user_state = user_state
+        self.clock = clock
+        # True while the caller has proven that it belongs to a session of this root, which may have its
+        # tools run in a PID namespace of their own.
+        self.is_proven_session = False
+        self._seen: tuple[object, object] | None = None
+        self._verdict: RootVerdict | None = None
+
+    def verdict(self) -> RootVerdict:
+        """Return what the root is; looked up again after its folder or its database was replaced."""
+        seen = (database.identity(self.paths.state), database.identity(self.paths.db))
+        if self._verdict is None or seen != self._seen:
+            self._verdict = self._judge()
+            self._seen = seen
+        return self._verdict
+
+    def forget_verdict(self) -> None:
+        """Look the root up again the next time: this process has changed what it is."""
+        self._verdict = None
+
+    def _judge(self) -> RootVerdict:
+        here = self.user_state.root_at(self.paths.state)
+        folder = _stat(self.paths.state)
+        has_database = folder is not None and os.path.lexists(self.paths.db)
+        database_id, place = None, None
+        if has_database:
+            is_ours = here is not None and folder is not None and here.inode == folder.st_ino
+            database_id, place = _read_identity(self.paths.db, is_ours=is_ours)
+        known_by_id = here if here and here.id == database_id else self.user_state.root_by_id(database_id)
+        other = _stat(known_by_id.state) if known_by_id and known_by_id is not here else None
+        facts = RootFacts(
+            inode=folder.st_ino if folder else None,
+            is_empty=folder is not None and not has_database and not os.listdir(self.paths.state),
+            has_database=has_database,
+            database_id=database_id,
+            known_here=here,
+            known_by_id=known_by_id,
+            known_without_id=here is None and self.user_state.is_known_without_id(self.paths.yaml),
+            other_inode=other.st_ino if other else None,
+            same_as_other=bool(folder and other and os.path.samestat(folder, other)),
+        )
+        state, arrival = judge(facts)
+        elsewhere = place if place is not None and not place.is_same(my_place()) else None
+        if state == RootState.KNOWN and elsewhere is not None and not self.is_proven_session:
+            state = RootState.ELSEWHERE
+        root_id = database_id or (here.id if here and state == RootState.KNOWN else None)
+        return RootVerdict(state, arrival, root_id, known_by_id or here, elsewhere)
+
+    def check(self) -> None:
+        """Raise RootRefused if this process may not change the root."""
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
+
+    def refusal(self) -> RootRefused | None:
+        """Return why this process may not change the root; None if it may."""
+        verdict, root = self.verdict(), self.paths.root
+        if verdict.state == RootState.FOREIGN:
+            place = self._described(verdict.elsewhere)
+            return RootForeign(
+                f"your mam did not make the state in {self.paths.state}"
+                + (f"; {place} changed it last" if place else ""),
+                hint="it may come with a cloned repository or from another home: mam ls shows what it holds, "
+                "mam init --trust takes it in",
+            )
+        if verdict.state == RootState.COPY:
+            original = verdict.known.root if verdict.known else "another root"
+            return RootCopy(
+                f"{root} is a copy of {original}, which is still there",
+                hint="mam init --copy makes it a root of its own; the conversations stay with the original",
+            )
+        if verdict.state == RootState.MISSING:
+            return RootMissing(
+                f"the state of this root is gone: {self.paths.state} was there, and is no more",
+                hint="put it back from a backup, or begin anew: mam init --new; then mam adopt takes live "
+                "agents back",
+            )
+        if verdict.state == RootState.ELSEWHERE:
+            return self._elsewhere(verdict.elsewhere)
+        return None
+
+    def _elsewhere(self, place: Place | None) -> RootElsewhere:
+        return RootElsewhere(
+            f"{self.paths.root} is changed from {self._described(place) or 'elsewhere'}",
+            hint="use mam there; after ten minutes without a change there: mam init --take-over",
+        )
+
+    def _described(self, place: Place | None) -> str | None:
+        if place is None:
+            return None
+        from mam.core.times import short_age
+
+        host = place.host if place.host != machine.host_name() else f"another container on {place.host}"
+        return f"{host} ({short_age(self.clock() - place.at)} ago)"
+
+    def begin_claim(self) -> KnownRoot | None:
+        """Record the root before its database has the id, so that no crash makes it foreign.
+
+        Return the record; None if nothing has to be recorded. The state folder exists.
+        """
+        verdict = self.verdict()
+        is_recorded = verdict.known is not None and verdict.known.is_complete
+        if (
+            verdict.state == RootState.KNOWN
+            and is_recorded
+            and verdict.arrival in (Arrival.SAME, Arrival.ALIAS)
+        ):
+            return None
+        known = self.record(verdict.id or os.urandom(8).hex(), is_complete=False)
+        self.forget_verdict()
+        return known
+
+    def record(self, root_id: str, *, is_complete: bool) -> KnownRoot:
+        """Record the root in the user state with an id; return what is recorded."""
+        folder = os.stat(self.paths.state)
+        known = KnownRoot(
+            root_id,
+            self.paths.root,
+            self.paths.yaml,
+            self.paths.state,
+            folder.st_ino,
+            is_complete=is_complete,
+        )
+        return self.user_state.record_root(known)
+
+    def finish_claim(self, connection: sqlite3.Connection, known: KnownRoot, arrival: Arrival) -> None:
+        """Write the id into the database, and complete the record of the user state."""
+        with database.transaction(connection, self.paths.db):
+            connection.execute("INSERT OR IGNORE INTO meta VALUES(?, ?)", (ID, json.dumps(known.id)))
+            (text,) = connection.execute("SELECT value FROM meta WHERE key=?", (ID,)).fetchone()
+            if arrival in (Arrival.MOVED, Arrival.RESTORED):
+                connection.execute(
+                    "INSERT INTO log(at, actor, verb, detail) VALUES(?, 'mam', ?, ?)",
+                    (self.clock(), str(arrival), json.dumps({"root": self.paths.root})),
+                )
+        self.record(json.loads(text), is_complete=True)
+        self.forget_verdict()
+
+    def check_place(self, transaction: Transaction) -> None:
+        """Raise RootElsewhere where another place changes the root; record this place once in a minute."""
+        place, mine = Place.from_json(transaction.meta(PLACE)), my_place(transaction.now)
+        if place is not None and not place.is_same(mine):
+            if self.is_proven_session:
+                return
+            raise self._elsewhere(place)
+        if place is None or not 0 <= transaction.now - place.at < PLACE_SECONDS:
+            transaction.set_meta(PLACE, mine.as_json())
+
+
+def my_place(now: float = 0.0) -> Place:
+    """Return the place of this process."""
+    host = machine.host_name()
+    return Place(machine.machine_id() or host, host, machine.pid_namespace(), now)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise database.translate_os(error, path) from error
+
+
+def _read_identity(path: str, *, is_ours: bool) -> tuple[str | None, Place | None]:
+    """Return the id and the place in a database; nothing of a foreign one that cannot be read."""
+    try:
+        values = database.read_meta(path, (ID, PLACE), is_ours=is_ours)
+    except (Damaged, Unavailable):
+        if is_ours:
+            raise
+        return None, None
+    root_id = values.get(ID)
+    return (root_id if isinstance(root_id, str) else None), Place.from_json(values.get(PLACE))
