@@ -13,7 +13,7 @@ from mam.adapters.store.user_state import Lease
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app.context import claims
-from mam.core.errors import ConversationBusy, DiskFull, NameTaken, NotAllowed, Refused
+from mam.core.errors import ConversationBusy, DiskFull, NameTaken, NotAllowed, Refused, RootCopy
 
 QUICK = ["--speed", "0"]
 
@@ -74,7 +74,7 @@ def test_a_copy_of_a_root_does_not_command_the_originals_panes(fleet, workspace,
     session = fleet.sessions.create("sleep", args=["1000"])
     copy = tmp_path / "copy"
     shutil.copytree(workspace, copy)
-    with mam.open(str(copy)) as other:
+    with mam.open(str(copy)) as other, pytest.raises(RootCopy):
         other.sessions.stop(session.name)
     assert process.identify(session.row["pane"]["pid"]) is not None
     assert session.status()["tmux_alive"] is True
@@ -148,7 +148,7 @@ def test_a_conversation_that_is_open_elsewhere_is_not_purged(fleet, tmp_path) ->
 
 def test_an_agent_is_not_ended_for_a_purge_that_is_refused(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
-    lease = Lease("/elsewhere", "s_00000000", process.me().as_json())
+    lease = Lease("/elsewhere", "s_00000000", process.me().as_json(), "another root")
     fleet._access.context.user_state.take(
         "practice", session.row["conversations"][-1]["id"], lease, lambda holder: False
     )

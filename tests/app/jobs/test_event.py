@@ -272,6 +272,7 @@ def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job,
 
 
 def test_a_record_of_the_original_goes_on_here(fleet):
+    fleet.init()
     place = Path(fleet._access.context.paths.jobs)
     place.mkdir(parents=True)
     old = {
@@ -310,6 +311,7 @@ def test_a_record_of_the_original_goes_on_here(fleet):
 
 
 def test_s002_36_a_record_of_the_original_that_was_taken_in_has_its_audit_folder(fleet):
+    fleet.init()
     place = Path(fleet._access.context.paths.jobs)
     place.mkdir(parents=True)
     old = {"schema_version": 1, "job_id": "1f00ab42", "status": "running"}

@@ -23,6 +23,7 @@ from mam.core.errors import (
     TmuxMissing,
     Usage,
 )
+from mam.core.root_mark import directory_of
 
 QUICK = ["--speed", "0"]
 
@@ -46,7 +47,11 @@ def test_the_row_the_file_and_tmux_agree(fleet, tmux_server, workspace) -> None:
         pane.pid,
         pane.session_id,
     )
-    assert (pane.session_name, pane.mark, pane.root) == (session.name, session.id, str(workspace))
+    assert (pane.session_name, pane.mark, directory_of(pane.root)) == (
+        session.name,
+        session.id,
+        str(workspace),
+    )
     assert row["status"] == "running"
     assert row["start_command"] == ["practice", "--speed", "0"]
     assert row["conversations"][0]["source"] == "chosen"
@@ -322,7 +327,7 @@ def test_directories_with_any_name(home, tmux_server, tmp_path, folder) -> None:
         session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
         (pane,) = panes(tmux_server)
         assert pane.path == str(place)
-        assert pane.root == str(place)
+        assert directory_of(pane.root) == str(place)
         session.stop()
         assert fleet.sessions.resume(session.name).session.status()["tmux_alive"] is True
     assert not list(tmp_path.rglob("pwned"))

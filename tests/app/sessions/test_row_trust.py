@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from pathlib import Path
 
 import pytest
 
 import mam
-from mam.adapters.store import user_state
 from mam.core.errors import NotAllowed
 
 QUICK = ["--speed", "0"]
@@ -23,7 +21,8 @@ def cloned(fleet, workspace, home):
         session = fleet.sessions.create("practice", name="one", prompt="hello", **{"args": QUICK, **options})
         session.stop()
         fleet.close()
-        Path(user_state.state_home(fleet._access.context.environ), "host.db").unlink()
+        with sqlite3.connect(fleet._access.context.user_state.path) as database:
+            database.execute("DELETE FROM launches")
         return session
 
     return end

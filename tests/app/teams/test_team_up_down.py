@@ -734,7 +734,8 @@ class TestRegister:
             "--",
         ]
         line = f"{shlex.join([*command, *QUICK])} > {out}.part; mv {out}.part {out}; exec cat"
-        script.write_text(f"cd {desk.workspace}\n{line}\n", encoding="utf-8")
+        state_home = f"export MAM_STATE_HOME={shlex.quote(os.environ['MAM_STATE_HOME'])}"
+        script.write_text(f"cd {desk.workspace}\n{state_home}\n{line}\n", encoding="utf-8")
         desk.raw("respawn-pane", "-k", "-t", desk.pane, f"sh -c 'sh {script}; cat'")
         until(out.exists, 60)
         row = master.sessions.get("dev").row

@@ -30,7 +30,7 @@ ID, PLACE = "root_id", "place"
 class RootVerdict:
     """What a root is, with its id and, if it is changed from elsewhere, that place."""
 
-    __slots__ = ("arrival", "elsewhere", "id", "known", "state")
+    __slots__ = ("arrival", "elsewhere", "has_id", "id", "known", "state")
 
     def __init__(
         self,
@@ -39,12 +39,18 @@ class RootVerdict:
         root_id: str | None,
         known: KnownRoot | None,
         elsewhere: Place | None,
+        *,
+        has_id: bool,
     ) -> None:
-        """`known` is the record of the user state that the root matches, or of which it is a copy."""
+        """`known` is the record of the user state that the root matches, or of which it is a copy.
+
+        `has_id` tells whether the database has the id; a database that was lost and made anew has none yet.
+        """
         self.state = state
         self.arrival = arrival
         self.id = root_id
         self.known = known
+        self.has_id = has_id
         # The place of another machine or container that the database names, also for a foreign root.
         self.elsewhere = elsewhere
 
@@ -105,7 +111,9 @@ class RootIdentity:
         if state == RootState.KNOWN and elsewhere is not None and not self.is_proven_session:
             state = RootState.ELSEWHERE
         root_id = database_id or (here.id if here and state == RootState.KNOWN else None)
-        return RootVerdict(state, arrival, root_id, known_by_id or here, elsewhere)
+        return RootVerdict(
+            state, arrival, root_id, known_by_id or here, elsewhere, has_id=database_id is not None
+        )
 
     def check(self) -> None:
         """Raise RootRefused if this process may not change the root."""
@@ -160,12 +168,8 @@ class RootIdentity:
         Return the record; None if nothing has to be recorded. The state folder exists.
         """
         verdict = self.verdict()
-        is_recorded = verdict.known is not None and verdict.known.is_complete
-        if (
-            verdict.state == RootState.KNOWN
-            and is_recorded
-            and verdict.arrival in (Arrival.SAME, Arrival.ALIAS)
-        ):
+        is_recorded = verdict.known is not None and verdict.known.is_complete and verdict.has_id
+        if is_recorded and verdict.arrival in (Arrival.SAME, Arrival.ALIAS):
             return None
         known = self.record(verdict.id or os.urandom(8).hex(), is_complete=False)
         self.forget_verdict()

@@ -190,12 +190,13 @@ class UserState:
     def record_root(self, known: KnownRoot) -> KnownRoot:
         """Record a root and return the record; another process may have recorded this folder just now.
 
-        A record of the same id, and one of another folder at the same path, are replaced.
+        A record of the same id, and one of another folder at the same path, are replaced. A new id gives way
+        to the one that the folder has been given meanwhile.
         """
         with self._using() as connection, database.transaction(connection, self.path):
             row = connection.execute(f"{_ROOT} WHERE state=?", (known.state,)).fetchone()
-            if row is not None and row[4] == known.inode and not row[5] and not known.is_complete:
-                return KnownRoot(*row[:5], is_complete=False)
+            if row is not None and row[4] == known.inode and row[0] != known.id and not known.is_complete:
+                return KnownRoot(*row[:5], is_complete=bool(row[5]))
             connection.execute("DELETE FROM known_roots WHERE state=? OR id=?", (known.state, known.id))
             connection.execute("DELETE FROM roots WHERE registry=?", (known.registry,))
             connection.execute(

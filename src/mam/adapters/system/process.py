@@ -1,7 +1,8 @@
 """Processes and their identities: which process lives, what it runs, and signals that reach only it.
 
 A pid alone does not identify a process, because the kernel gives it to another process later. An identity is
-(pid, start time, boot id), and mam compares it with the process behind a handle before every signal.
+(pid, start time, boot id), and mam compares it with the process behind a handle before every signal. In a
+container the boot id is that of the machine, so its PID namespace is added to it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Identity:
             return None
         if type(pid) is not int or type(start) is not int or not isinstance(boot, str) or pid <= 0:
             return None
-        return cls(pid, start, boot)
+        return cls(pid, start, recorded_boot(boot))
 
 
 class Stat:
@@ -78,16 +79,26 @@ class Stat:
 
 
 def boot_id() -> str:
-    """Return the id of this boot of the machine; it is read once."""
+    """Return the id of this boot, and in a container also the PID namespace; it is read once."""
     global _boot  # noqa: PLW0603  (a value that cannot change while this process lives)
     if _boot is None:
         if _LINUX:
-            _boot = (_read("/proc/sys/kernel/random/boot_id") or b"").decode("ascii", "replace").strip()
+            from mam.adapters.system.machine import pid_namespace
+
+            boot = (_read("/proc/sys/kernel/random/boot_id") or b"").decode("ascii", "replace").strip()
+            namespace = pid_namespace()
+            _boot = boot if namespace is None else f"{boot}/{namespace}"
         else:
             from mam.adapters.system import process_darwin
 
             _boot = process_darwin.boot_id()
     return _boot
+
+
+def recorded_boot(boot: str) -> str:
+    """Return a recorded boot id in today's form: in a container mam 0.1 recorded it without the namespace."""
+    own = boot_id()
+    return own if boot == own.partition("/")[0] else boot
 
 
 def identify(pid: int) -> Identity | None:
@@ -107,8 +118,32 @@ def me() -> Identity:
 
 
 def is_alive(identity: Identity) -> bool:
-    """Tell whether exactly this process is alive; a zombie or a later owner of the pid is not."""
-    return identify(identity.pid) == identity
+    """Tell whether exactly this process is alive; a zombie or a later owner of the pid is not.
+
+    A process of another container is alive if this process can see it. A machine sees its containers.
+    """
+    if identity.boot == boot_id():
+        return identify(identity.pid) == identity
+    boot, _, namespace = identity.boot.partition("/")
+    return boot == boot_id().partition("/")[0] and _is_alive_in(namespace, identity)
+
+
+def _is_alive_in(namespace: str, identity: Identity) -> bool:
+    """Tell whether a process of another PID namespace is alive, by the pids that it has in each namespace."""
+    for pid in pids():
+        try:
+            is_there = os.readlink(f"/proc/{pid}/ns/pid") == f"pid:[{namespace}]"
+        except OSError:
+            continue
+        if not is_there:
+            continue
+        facts = stat(pid)
+        status = _read(f"/proc/{pid}/status") or b""
+        pids_by_namespace = status.partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
+        is_it = facts is not None and not facts.zombie and facts.start == identity.start
+        if is_it and pids_by_namespace[-1:] == [str(identity.pid).encode()]:
+            return True
+    return False
 
 
 def runs(pid: int) -> bool | None:

@@ -10,6 +10,7 @@ import os
 
 from mam.adapters.system import private_socket, process
 from mam.app.context.context import Context
+from mam.app.context.liveness import identity_of
 from mam.core import caller as callers
 from mam.core.errors import NotAllowed
 
@@ -80,11 +81,10 @@ class ConnectedClient:
     def session(self, context: Context) -> Row | None:
         """Return the session that the client runs in; None for a person's program."""
         if self._session is None:
-            ancestors = [
-                (identity.pid, identity.start, identity.boot) for identity in process.ancestors(self.pid)
-            ]
-            rows = {_identity(row): row for row in context.registry.view().rows}
-            self._session = next((rows[identity] for identity in ancestors if identity in rows), None)
+            rows = {identity_of(row): row for row in context.registry.view().rows}
+            self._session = next(
+                (rows[identity] for identity in process.ancestors(self.pid) if identity in rows), None
+            )
         return self._session
 
     def allowed(self) -> tuple[str, ...]:
@@ -107,8 +107,3 @@ class ConnectedClient:
                 "this program claims to run in a session, but mam cannot find it there",
                 hint="try again: mam recognises a new session after a moment",
             )
-
-
-def _identity(row: Row) -> tuple[object, object, object]:
-    pane = row.get("pane") or {}
-    return pane.get("pid"), pane.get("pid_start"), pane.get("boot_id")

@@ -15,6 +15,8 @@ from mam.adapters.store.user_state import UserState, former_file, state_home
 from mam.app.context.settings import load_settings
 from mam.core.errors import InvalidPath, NoRegistry
 from mam.core.names import parse_server
+from mam.core.root_mark import ID_LENGTH, root_mark
+from mam.core.root_state import RootState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,6 +190,12 @@ class Context:
     def root_id(self) -> str | None:
         """The id of the root; None before the first change of a root."""
         return self.resources.root.verdict().id
+
+    @property
+    def root_mark(self) -> str:
+        """The mark of the panes of this root. A copy has none of the panes that its original started."""
+        verdict = self.resources.root.verdict()
+        return root_mark("0" * ID_LENGTH if verdict.state == RootState.COPY else verdict.id, self.paths.root)
 
     def now(self) -> float:
         """Return the time of day."""

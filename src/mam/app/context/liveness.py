@@ -11,6 +11,7 @@ from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name
+from mam.core.root_mark import directory_of, id_of, is_same_root
 from mam.core.session_row import Status
 
 TYPE_CHECKING = False
@@ -40,11 +41,11 @@ def identity_of(row: Row) -> Identity | None:
     pid, start, boot = pane.get("pid"), pane.get("pid_start"), pane.get("boot_id")
     if not pid or start is None or not boot:
         return None
-    return Identity(pid, start, boot)
+    return Identity(pid, start, process.recorded_boot(boot))
 
 
 def judge_liveness(row: Row, listing: Listing, root: str) -> SessionLiveness:
-    """Return the liveness of a session of a root, by a listing of the panes of its tmux server."""
+    """Return the liveness of a session, by a listing of its tmux server; `root` is the mark of its root."""
     if not listing.confirmed:
         return SessionLiveness(Liveness.UNKNOWN, reason=listing.error or "the tmux server did not answer")
     marked = listing.marked(row.get("id"))
@@ -52,7 +53,9 @@ def judge_liveness(row: Row, listing: Listing, root: str) -> SessionLiveness:
         return SessionLiveness(Liveness.ALIVE, marked[0])
     identity = identity_of(row)
     if marked and all(is_foreign(pane, root) for pane in marked):
-        return SessionLiveness(Liveness.GONE, reason=f"the pane belongs to the root {marked[0].root}")
+        return SessionLiveness(
+            Liveness.GONE, reason=f"the pane belongs to the root {directory_of(marked[0].root)}"
+        )
     pane = find_pane(row, marked or ([] if identity else listing.panes))
     if pane is None:
         if identity and process.is_alive(identity):
@@ -76,7 +79,7 @@ def _is_plainly_alive(recorded: RowPane, pane: Pane, root: str) -> bool:
     return (
         pane.pid == recorded.get("pid")
         and not pane.dead
-        and pane.root in ("", root)
+        and (not pane.root or is_same_root(pane.root, root))
         and recorded.get("boot_id") == process.boot_id()
         and process.runs(pane.pid) is True
     )
@@ -85,9 +88,12 @@ def _is_plainly_alive(recorded: RowPane, pane: Pane, root: str) -> bool:
 def is_foreign(pane: Pane, root: str) -> bool:
     """Tell whether a marked pane belongs to another root, of which this root is a copy.
 
-    A root that was moved is not another root: its old directory has no `.mam` any more.
+    A root that was moved is not another root: it has the same id. In a pane that mam 0.1 marked without an
+    id, its old directory has no `.mam` any more.
     """
-    return pane.root not in ("", root) and os.path.isdir(os.path.join(pane.root, ".mam"))
+    if not pane.root or is_same_root(pane.root, root):
+        return False
+    return id_of(pane.root) is not None or os.path.isdir(os.path.join(pane.root, ".mam"))
 
 
 def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
@@ -133,14 +139,12 @@ def check_all_liveness(
     listings = {server: collect() for server, collect in (requests or {}).items()}
     for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
         listings[server] = context.tmux(server).panes(full)
-    return {
-        row["name"]: judge_liveness(row, listings[row["tmux_server"]], context.paths.root) for row in rows
-    }
+    return {row["name"]: judge_liveness(row, listings[row["tmux_server"]], context.root_mark) for row in rows}
 
 
 def check_liveness(context: Context, row: Row) -> SessionLiveness:
     """Return the liveness of one session."""
-    return judge_liveness(row, context.tmux(row["tmux_server"]).panes(), context.paths.root)
+    return judge_liveness(row, context.tmux(row["tmux_server"]).panes(), context.root_mark)
 
 
 def confirm(context: Context, row: Row, status: str) -> bool | None:

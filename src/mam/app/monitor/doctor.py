@@ -16,6 +16,7 @@ from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
+from mam.core.root_mark import is_same_root
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -243,7 +244,7 @@ def _sessions(context: Context) -> Iterator[Finding]:
     ids = {row.get("id") for row in rows} | {intent.session_id for intent in context.registry.view().intents}
     for server, listing in listings.items():
         for pane in listing.panes:
-            if pane.root == context.paths.root and pane.mark and pane.mark not in ids:
+            if is_same_root(pane.root, context.root_mark) and pane.mark and pane.mark not in ids:
                 yield finding(
                     "pane without a row",
                     False,
@@ -253,7 +254,7 @@ def _sessions(context: Context) -> Iterator[Finding]:
 
 
 def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:
-    observed = judge_liveness(row, listing, context.paths.root)
+    observed = judge_liveness(row, listing, context.root_mark)
     name = row["name"]
     if is_running(row) and observed.state in (Liveness.DEAD, Liveness.GONE):
         message = f"is recorded as running, but {observed.reason}"

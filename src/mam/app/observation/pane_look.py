@@ -65,7 +65,7 @@ def look_at_pane(context: Context, row: Row) -> PaneLook:
         return PaneLook(check_liveness(context, row))
     except Unavailable as error:
         return PaneLook(SessionLiveness(Liveness.UNKNOWN, reason=error.message))
-    liveness = judge_liveness(row, Listing(True, [answer.pane]), context.paths.root)
+    liveness = judge_liveness(row, Listing(True, [answer.pane]), context.root_mark)
     if liveness.state != Liveness.ALIVE:
         # The recorded pane is not the session's any more; another pane may carry its mark.
         return PaneLook(check_liveness(context, row))

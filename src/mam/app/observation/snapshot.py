@@ -78,7 +78,7 @@ def observe(
     sessions: dict[str, SessionObservation] = {}
     for row in rows:
         if is_running(row):
-            liveness = judge_liveness(row, listings[row["tmux_server"]], context.paths.root)
+            liveness = judge_liveness(row, listings[row["tmux_server"]], context.root_mark)
             key = id_or_name(row)
             liveness_by_id[key] = liveness
             sessions[key] = _observe_session(context, row, liveness, reports)

@@ -9,6 +9,7 @@ from mam.app.sessions import row_trust
 from mam.app.sessions.launch import pane_record
 from mam.core import names, session_transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
+from mam.core.root_mark import directory_of, id_of, is_same_root
 from mam.core.session_row import Status, merged
 from mam.core.times import stamp
 
@@ -93,7 +94,9 @@ def adopt_pane(context: Context, caller: Caller, row: Row, pane: Pane, *, rename
         row_trust.note_launch(context, row)
         if rename and pane.session_name != row["name"]:
             context.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
-        if not context.tmux(row["tmux_server"]).claim(pane.id, row["id"], context.paths.root):
+        if pane.mark:
+            context.tmux(row["tmux_server"]).unmark(pane.id, pane.mark)
+        if not context.tmux(row["tmux_server"]).claim(pane.id, row["id"], context.root_mark):
             raise NotAllowed(f"pane {pane.id} was adopted by another process just now")
         return bind(context, caller, row, pane)
     except BaseException as error:
@@ -153,9 +156,21 @@ def _find_pane(
         )
     if session_name != tmux_session and any(pane.session_name == session_name for pane in listing.panes):
         raise NameTaken(f"tmux server '{server}' has a session named '{session_name}' already")
-    if panes[0].mark:
-        raise NotAllowed(f"pane {panes[0].id} is a session of {panes[0].root or 'another root'} already")
+    if panes[0].mark and not _has_lost_record(context, panes[0]):
+        root = directory_of(panes[0].root) or "another root"
+        raise NotAllowed(f"pane {panes[0].id} is a session of {root} already")
     return panes[0]
+
+
+def _has_lost_record(context: Context, pane: Pane) -> bool:
+    """Tell whether no registry has the session that a pane is marked with.
+
+    The state of its root was deleted, such as by `git clean`, and the root was made anew.
+    """
+    if is_same_root(pane.root, context.root_mark):
+        return context.registry.view().by_id(pane.mark) is None
+    root_id = id_of(pane.root)
+    return root_id is not None and context.user_state.root_by_id(root_id) is None
 
 
 def _command(pane: Pane, kind: str) -> list[str]:

@@ -9,6 +9,7 @@ from mam.adapters.system import load_adjusted_clock
 from mam.adapters.tmux.launch_file import cancel_launch
 from mam.core.errors import PaneGone
 from mam.core.liveness_values import Liveness
+from mam.core.root_mark import is_same_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _from_signal(number: int | None) -> int | None:
 
 def unmark_reused_pane(context: Context, row: Row, pane: Pane | None) -> None:
     """Remove the mark from a pane in which somebody started another process. It can then be adopted."""
-    is_ours = pane is not None and (pane.mark, pane.root) == (row["id"], context.paths.root)
+    is_ours = pane is not None and pane.mark == row["id"] and is_same_root(pane.root, context.root_mark)
     if pane is None or not is_ours or pane.dead or pane.pid == row["pane"].get("pid"):
         return
     try:

@@ -32,6 +32,7 @@ from mam.core.errors import (
     Unconfirmed,
 )
 from mam.core.inherited_variables import is_inherited
+from mam.core.root_mark import is_same_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -285,13 +286,13 @@ def _start_in_pane(context: Context, row: Row, command: list[str], placement: Pl
     tmux = context.tmux(row["tmux_server"])
     listing = tmux.panes()
     old = find_pane(row, listing.panes) if listing.confirmed else None
-    if old is not None and old.dead and (old.mark, old.root) == (row["id"], context.paths.root):
+    if old is not None and old.dead and old.mark == row["id"] and is_same_root(old.root, context.root_mark):
         if placement is not None and not placement.keeps_pane:
             # Two panes must not carry the same mark.
             tmux.kill_pane(old.id, mark=row["id"])
         else:
             try:
-                return tmux.respawn(old.id, command, session_id=row["id"], root=context.paths.root)
+                return tmux.respawn(old.id, command, session_id=row["id"], root=context.root_mark)
             except PaneGone:
                 # Somebody closed the pane between the two calls.
                 context.progress("the old pane is gone, so the agent starts in a new one")
@@ -304,7 +305,7 @@ def _start_in_pane(context: Context, row: Row, command: list[str], placement: Pl
             command,
             cwd=row["workspace"],
             session_id=row["id"],
-            root=context.paths.root,
+            root=context.root_mark,
         )
     name = (placement.session_name if placement else None) or row["name"]
     if any(pane.session_name == name for pane in listing.panes):
@@ -312,7 +313,7 @@ def _start_in_pane(context: Context, row: Row, command: list[str], placement: Pl
             f"tmux server '{row['tmux_server']}' has a session named '{name}' that is not ours",
             hint=f"choose another name, end that session, or adopt it: mam adopt {name} --session OTHER",
         )
-    return tmux.start(name, command, cwd=row["workspace"], session_id=row["id"], root=context.paths.root)
+    return tmux.start(name, command, cwd=row["workspace"], session_id=row["id"], root=context.root_mark)
 
 
 def _find_row_pane(context: Context, row: Row) -> TmuxPane | None:

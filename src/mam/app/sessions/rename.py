@@ -50,7 +50,7 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
             # If a person moved the pane into another tmux session, that tmux session keeps its name.
             if pane is not None and pane.mark in ("", row["id"]) and pane.session_name == row["name"]:
                 # mam finds a pane of the original system by name only. Mark it before the name changes.
-                context.tmux(row["tmux_server"]).mark(pane.id, row["id"], context.paths.root)
+                context.tmux(row["tmux_server"]).mark(pane.id, row["id"], context.root_mark)
                 context.tmux(row["tmux_server"]).rename_session(pane.session_id, new_name)
         except MamError:
             claims.change(

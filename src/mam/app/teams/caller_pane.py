@@ -7,6 +7,7 @@ import os
 from mam.app.context.caller import calling_row
 from mam.core.errors import InvalidName, TerminalsDown
 from mam.core.names import parse_server
+from mam.core.root_mark import is_same_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,6 @@ def _server(context: Context, socket: str) -> str:
 
 def _row_in(context: Context, pane: Pane) -> Row | None:
     """Return the row of the session in a marked pane. A person may have typed the command into its shell."""
-    if not pane.mark or pane.root != context.paths.root:
+    if not pane.mark or not is_same_root(pane.root, context.root_mark):
         return None
     return context.registry.view().by_id(pane.mark)

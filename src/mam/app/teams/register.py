@@ -20,6 +20,7 @@ from mam.core import names
 from mam.core import task_format as task_rules
 from mam.core import team_plan as rules
 from mam.core.errors import Refused, Usage
+from mam.core.root_mark import directory_of
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -104,7 +105,7 @@ def _adopt(
     name: str | None = None,
 ) -> Row:
     if caller_pane.pane.mark:
-        raise Refused(f"this pane is a session of {caller_pane.pane.root or 'another root'}")
+        raise Refused(f"this pane is a session of {directory_of(caller_pane.pane.root) or 'another root'}")
     kind = names.parse_kind(agent) if agent else _recognise_kind(caller_pane, caller.pid)
     if kind is None:
         raise Usage("mam does not recognise the agent in this pane", hint="name it: --agent claude")
