@@ -65,6 +65,8 @@ class ImmutableConnection(sqlite3.Connection):
 
 # A larger database of somebody else is not read into memory.
 _LARGEST_COPY = 256 << 20
+# A query on such a copy ends after so many steps: its tables may be views without an end.
+_STEPS_BETWEEN, _MOST_STEPS = 100_000, 200_000_000
 
 
 def connect_to_copy(path: str) -> sqlite3.Connection:
@@ -94,7 +96,22 @@ def connect_to_copy(path: str) -> sqlite3.Connection:
             shutil.rmtree(folder, ignore_errors=True)
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA query_only=ON")
+        steps = iter(range(_MOST_STEPS // _STEPS_BETWEEN))
+        connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS_BETWEEN)
         return connection
+
+
+def copy_stamp(path: str) -> tuple[object, ...]:
+    """Return what changes when a database changes of which a copy is read."""
+    stamps: list[object] = []
+    for name in (path, f"{path}-wal"):
+        try:
+            facts = os.lstat(name)
+        except OSError:
+            stamps.append(None)
+        else:
+            stamps.append((facts.st_ino, facts.st_size, facts.st_mtime_ns))
+    return tuple(stamps)
 
 
 def _copy_regular(source: str, target: str, *, is_required: bool) -> None:

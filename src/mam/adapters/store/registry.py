@@ -78,6 +78,8 @@ class Registry:
         self._connection: sqlite3.Connection | None = None
         self._is_writer = False
         self._file: tuple[int, int] | None = None
+        # What the files were like of which this connection is a copy.
+        self._copied: tuple[object, ...] | None = None
 
     def close(self) -> None:
         """Close the database."""
@@ -85,18 +87,20 @@ class Registry:
             self._connection.close()
             self._connection = None
             self._is_writer = False
+            self._copied = None
 
     def reader(self) -> sqlite3.Connection | None:
         """Return a connection for reading, or None without a database."""
         self._close_if_replaced()
         if self._connection is None and os.path.exists(self.paths.db):
             self.paths.check()
-            if self.root is None or self.root.verdict().is_readable:
+            if self.root is None or self.root.verdict().is_ours:
                 self._connection = database.connect_to_read(
                     self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS
                 )
             else:
                 self._connection = database.connect_to_copy(self.paths.db)
+                self._copied = database.copy_stamp(self.paths.db)
             self._file = database.identity(self.paths.db)
         return self._connection
 
@@ -156,10 +160,13 @@ class Registry:
 
     def _close_if_replaced(self) -> None:
         """Close a database that was deleted or replaced, or whose connection does not show changes."""
-        if self._connection is not None and (
-            isinstance(self._connection, database.ImmutableConnection)
-            or database.identity(self.paths.db) != self._file
-        ):
+        if self._connection is None:
+            return
+        if self._copied is not None:
+            is_old = database.copy_stamp(self.paths.db) != self._copied
+        else:
+            is_old = isinstance(self._connection, database.ImmutableConnection)
+        if is_old or database.identity(self.paths.db) != self._file:
             self.close()
 
     def view(self) -> View:

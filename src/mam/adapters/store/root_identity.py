@@ -55,8 +55,8 @@ class RootVerdict:
         self.elsewhere = elsewhere
 
     @property
-    def is_readable(self) -> bool:
-        """Whether the database may be opened itself, and tmux asked for its sessions."""
+    def is_ours(self) -> bool:
+        """Whether the database may be opened itself, and what the rows name may be looked at."""
         return self.state in (RootState.NEW, RootState.KNOWN, RootState.COPY)
 
 

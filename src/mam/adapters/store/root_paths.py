@@ -71,6 +71,8 @@ class RootPaths:
         for folder in folders:
             if os.path.islink(folder):
                 raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam creates its own")
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            _check_regular(self.db + suffix)
         try:
             facts = os.stat(self.state)
         except FileNotFoundError:
@@ -79,6 +81,16 @@ class RootPaths:
             raise NotAllowed(f"{self.state} belongs to another user", hint="use your own --workspace")
         if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise NotAllowed(f"other users can write into {self.state}", hint=f"chmod 700 {self.state}")
+
+
+def _check_regular(path: str) -> None:
+    """Refuse a file of the database that is a link, a FIFO or a device: SQLite would follow or wait."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not stat.S_ISREG(mode):
+        raise NotAllowed(f"{path} is not a regular file", hint="remove it; mam creates its own")
 
 
 def of_root(root: str) -> RootPaths:

@@ -119,7 +119,7 @@ class Jobs(VerbGroup):
             folder=self._records_folder(folder),
         )
         published = None
-        if outcome.pop("has_broker"):
+        if outcome.pop("has_broker") and self._context.root.refusal() is None:
             from mam.app.brokers.publish import publish as publish_now
 
             published = publish_now(self._context, outcome["job_id"], publish) or None

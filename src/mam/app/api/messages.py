@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, changing
+from mam.app.api.verb_group import VerbGroup, acting, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Messages(VerbGroup):
 
         return answer(self._context, self._caller, target, words, expect=expect)
 
-    @changing
+    @acting
     def interrupt(self, target: str) -> Document:
         """Interrupt a session's turn with the keys of its kind; `{session, was, activity, box}`.
 

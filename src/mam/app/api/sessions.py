@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.app.api.messages import Messages
-from mam.app.api.verb_group import VerbGroup, changing
+from mam.app.api.verb_group import VerbGroup, acting, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
     Documents = list[Document]
     Names = list[str]
+
+_NOT_RECORDED = "nothing is recorded in a root that somebody else made"
 
 
 class Session:
@@ -231,14 +233,24 @@ class Sessions(VerbGroup):
             row = create(self._context, self._caller, agent, child_limit=limit, **options)
         return Session(self._access, row)
 
-    @changing
+    @acting
     def stop(
         self, target: str, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
     ) -> Outcome:
         """End a session and verify its end; an ended session is not touched.
 
-        `purge_conversation` also deletes the agent's files of this conversation, irrevocably.
+        `purge_conversation` also deletes the agent's files of this conversation, irrevocably. In a root that
+        somebody else made, this ends a live pane of this user's tmux that carries the id of the root, and
+        records nothing.
         """
+        from mam.app.observation.foreign_root import is_foreign
+
+        if is_foreign(self._context) and not purge_conversation:
+            from mam.app.sessions.stop_in_foreign_root import stop_in_foreign_root
+
+            return Outcome(
+                Session(self._access, stop_in_foreign_root(self._context, target)), True, _NOT_RECORDED
+            )
         from mam.app.sessions.stop import stop
 
         result = stop(

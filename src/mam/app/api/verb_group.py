@@ -75,6 +75,9 @@ class Access:
 
     def end(self) -> None:
         """Conclude a change: publish what it recorded, if no resident runs."""
+        if self.context.root.refusal() is not None:
+            # The database of somebody else may name any broker.
+            return
         from mam.adapters.store.tables import outbox
 
         nothing: list[str] = []
@@ -114,6 +117,21 @@ def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
             self._access.end()
 
     return change
+
+
+def acting(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
+    """Mark a verb that changes something, and that in a foreign root acts on this user's own panes alone."""
+    change = changing(verb)
+
+    @functools.wraps(verb)
+    def act(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        from mam.app.observation.foreign_root import is_foreign
+
+        if is_foreign(self._access.context):
+            return verb(self, *arguments, **options)
+        return change(self, *arguments, **options)
+
+    return act
 
 
 def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:

@@ -90,6 +90,7 @@ class Context:
     """
 
     __slots__ = (
+        "_memory",
         "_settings",
         "clock",
         "environ",
@@ -116,6 +117,8 @@ class Context:
     # They are called, inside the transaction, with what happens to a session.
     listeners: tuple[Listener, ...]
     _settings: dict[str, Settings]
+    # What this context has done already and does only once.
+    _memory: dict[str, bool]
 
     def __init__(
         self,
@@ -142,6 +145,7 @@ class Context:
             "warn": warn,
             "listeners": listeners,
             "_settings": {},
+            "_memory": {},
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -157,7 +161,7 @@ class Context:
         """
         if ("paths" in changes or "environ" in changes) and "resources" not in changes:
             raise ValueError("another root or environment needs resources of its own")
-        fields = {name: getattr(self, name) for name in self.__slots__ if name != "_settings"}
+        fields = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
         context = Context(**{**fields, **changes})
         if context.paths is self.paths and context.settings_environ is self.settings_environ:
             context._settings.update(self._settings)
@@ -208,6 +212,7 @@ class Context:
 
     def view_to_show(self) -> View:
         """Return the registry for a verb that only looks: an edit that mam refuses is a warning."""
+        self.warn_of_root()
         view = self.registry.view_to_show()
         if view.problem is not None:
             self.warn(
@@ -216,13 +221,36 @@ class Context:
             )
         return view
 
+    def warn_of_root(self) -> None:
+        """Warn once of a root that mam may not change."""
+        if "warned" not in self._memory and (refusal := self.root.refusal()) is not None:
+            self._memory["warned"] = True
+            self.warn(f"{refusal.message}; mam shows its records and changes nothing ({refusal.hint})")
+
+    @property
+    def may_look(self) -> bool:
+        """Whether verbs look at what the rows name: tmux servers, files. A foreign root may name anything."""
+        return self.root.verdict().is_ours or "may_look" in self._memory
+
+    def for_own_pane(self) -> Context:
+        """Return this context for a pane in a foreign root that is known to be this user's own."""
+        context = self.replace()
+        context._memory["may_look"] = True
+        return context
+
+    def require_own_root(self) -> None:
+        """Raise RootRefused where a verb would look at what a root of somebody else names."""
+        if not self.may_look:
+            self.root.check()
+
     def require_registry(self) -> None:
         """Raise NoRegistry for a root without a registry."""
         if not self.paths.exists():
             raise NoRegistry.in_root(self.paths.root)
 
     def tmux(self, server: str) -> Tmux:
-        """Return the client of one tmux server."""
+        """Return the client of one tmux server; raise RootRefused in a root of somebody else."""
+        self.require_own_root()
         return self.resources.tmux(server)
 
     def kind(self, name: str) -> Kind:

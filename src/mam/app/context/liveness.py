@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mam.core.session_row import Pane as RowPane
     from mam.core.session_row import Row
 
+_NOT_OURS = "mam asks no tmux server that a root of somebody else names"
+
 
 class SessionLiveness:
     """The liveness of one session, with the pane that was found and the reason for the state."""
@@ -109,8 +111,14 @@ def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
     # that a person made.
     if not pid and kind_of_name(row["name"]) is None:
         return None
+    # A pane with a mark belongs to another session, which may have the same name in another root.
     return next(
-        (pane for pane in panes if pane.session_name == row["name"] and (not pid or pane.pid == pid)), None
+        (
+            pane
+            for pane in panes
+            if pane.session_name == row["name"] and (not pid or pane.pid == pid) and not pane.mark
+        ),
+        None,
     )
 
 
@@ -119,6 +127,8 @@ def request_listings(context: Context) -> dict[str, Callable[[], Listing]]:
 
     The result holds a function for each server that waits for the listing and returns it.
     """
+    if not context.may_look:
+        return {}
     return {server: context.tmux(server).ask_briefly() for server in context.registry.servers()}
 
 
@@ -135,6 +145,8 @@ def check_all_liveness(
     session that is found by its name, because a brief listing does not show names.
     """
     rows = list(rows)
+    if not context.may_look:
+        return {row["name"]: SessionLiveness(Liveness.UNKNOWN, reason=_NOT_OURS) for row in rows}
     by_name = {row["tmux_server"] for row in rows if not row["pane"].get("boot_id")}
     listings = {server: collect() for server, collect in (requests or {}).items()}
     for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
@@ -144,6 +156,8 @@ def check_all_liveness(
 
 def check_liveness(context: Context, row: Row) -> SessionLiveness:
     """Return the liveness of one session."""
+    if not context.may_look:
+        return SessionLiveness(Liveness.UNKNOWN, reason=_NOT_OURS)
     return judge_liveness(row, context.tmux(row["tmux_server"]).panes(), context.root_mark)
 
 

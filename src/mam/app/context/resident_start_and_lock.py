@@ -22,8 +22,10 @@ _KEPT = ("MAM_STATE_HOME", "TMUX_SERVER_NAME", "TMUX_TMPDIR")
 def ensure(context: Context, *, for_client: bool = False) -> None:
     """Start a resident for this root unless one runs or the setting is off. A failure is only a warning.
 
-    With `for_client` the resident waits a moment for the client to connect, even if no session runs.
+    With `for_client` the resident waits a moment for the client to connect, even if no session runs. Raises
+    RootRefused for a root that mam may not change.
     """
+    context.root.check()
     if context.settings().resident == "off" or lock(context).holder() is not None:
         return
     environ = {

@@ -5,6 +5,8 @@ A refused event is noted in the job's log, so that a forged event leaves a trace
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import not_found, resolve_id, token_of
@@ -13,9 +15,11 @@ from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
 from mam.core.job_rules import OPEN, JobStatus, runs_command
+from mam.core.root_state import RootState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
@@ -45,6 +49,31 @@ def event(
     EventRefused if the job has ended or has moved to another attempt, and NotAllowed if the job is not the
     caller's.
     """
+    with _reporting(context):
+        return _event(context, caller, job_id, name, detail=detail, data=data, attempt=attempt, folder=folder)
+
+
+def _reporting(context: Context) -> AbstractContextManager[None]:
+    """In a root of somebody else, and of another container, an event is recorded and nothing more.
+
+    The token of the job proves it: whoever can read that file may report.
+    """
+    if context.root.verdict().state in (RootState.FOREIGN, RootState.ELSEWHERE):
+        return context.registry.reporting()
+    return nullcontext()
+
+
+def _event(
+    context: Context,
+    caller: Caller,
+    job_id: str | None,
+    name: str,
+    *,
+    detail: str,
+    data: dict[str, Any] | None,
+    attempt: int | None,
+    folder: str | None,
+) -> Document:
     resolved_id = resolve_id(context, job_id)
     if name not in events.ON_THE_WIRE:
         raise Usage(f"{name[:40]!r} is not an event", hint=f"events are {', '.join(events.ON_THE_WIRE)}")

@@ -45,7 +45,8 @@ def ensure_in_ledger(context: Context, job_id: str, folder: str | None = None) -
         raise not_found(context, job_id)
     if context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None) is not None:
         return
-    record_document = read_record(context, job_id, folder)
+    # A record in a root of somebody else is not imported: nothing is written there.
+    record_document = read_record(context, job_id, folder) if context.root.verdict().is_ours else None
     if record_document is None:
         raise not_found(context, job_id)
     if record_document["root"] not in (None, context.paths.root):

@@ -52,6 +52,7 @@ def output(context: Context, job_id: str, *, attempt: int | None = None) -> Docu
     from mam.adapters.store.files import exec_files
     from mam.app.jobs.command_end import output_path
 
+    context.require_own_root()
     job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
     if job is None:
         raise not_found(context, job_id)

@@ -72,6 +72,9 @@ def log_line(entry: Entry) -> Document:
 
 
 def _write(context: Context, job_id: str) -> None:
+    if not context.root.verdict().is_ours:
+        # The database of somebody else may name any folder.
+        return
     folders = context.registry.peek(lambda transaction: _folders(transaction, job_id), None)
     if folders is None:
         return

@@ -14,6 +14,7 @@ from mam.app.messages.keys import (
     reports_dialog,
     wait_between_interrupts,
 )
+from mam.app.observation.foreign_root import is_foreign, with_own_pane
 from mam.app.observation.pane_look import gather_evidence
 from mam.core.activity import IDLE, UNKNOWN, WORKING
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen
@@ -41,7 +42,7 @@ def interrupt(context: Context, caller: Caller, target: str) -> dict[str, Any]:
     Raises DialogOpen where the key would refuse a dialog, and DeliveryUnconfirmed where the session does not
     become idle.
     """
-    row = context.registry.view().find(target)
+    context, row = with_own_pane(context, context.view_to_show().find(target))
     by = check_sender(context, caller, row)
     kind = context.kind(row["agent"])
     look = look_at_agent(context, row)
@@ -49,7 +50,8 @@ def interrupt(context: Context, caller: Caller, target: str) -> dict[str, Any]:
     if was == IDLE:
         return _result(row, was, was, look)
     _press(context, row, kind)
-    context.registry.note(lambda transaction: transaction.log(by, "interrupt", row, None, was=was))
+    if not is_foreign(context):
+        context.registry.note(lambda transaction: transaction.log(by, "interrupt", row, None, was=was))
     deadline, pressed_at = Deadline(_SECONDS), load_adjusted_clock.now()
     while kind.reads_screen:
         look = look_at_agent(context, row)

@@ -39,20 +39,10 @@ def doctor(context: Context) -> list[Finding]:
     """Return every check as `{check, ok, message, mend}`; ok is None if the check cannot decide."""
     findings: list[Finding] = []
     messages: set[str] = set()
-    for check in (
-        _tmux,
-        _settings,
-        _state,
-        _database,
-        _file,
-        _intents,
-        _leftovers,
-        _servers,
-        _sessions,
-        _programs,
-        _broker,
-        _roots,
-    ):
+    refusal = context.root.refusal()
+    if refusal is not None:
+        findings.append(finding("root", False, refusal.message, refusal.hint))
+    for check in _CHECKS if context.root.verdict().is_ours else (_roots,):
         for entry in _run(check, context):
             # One unreadable file fails several checks with the same message: report it once.
             if entry["ok"] is not False or entry["message"] not in messages:
@@ -281,3 +271,19 @@ def _server_option(server: str) -> str:
 
 def _server_names(context: Context) -> list[str]:
     return sorted({row["tmux_server"] for row in context.registry.view().rows} | {context.server_name(None)})
+
+
+_CHECKS = (
+    _tmux,
+    _settings,
+    _state,
+    _database,
+    _file,
+    _intents,
+    _leftovers,
+    _servers,
+    _sessions,
+    _programs,
+    _broker,
+    _roots,
+)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def explain(context: Context, target: str) -> dict[str, Any]:
     """Return the evidence, the verdict, the rule and the sources that disagree. Reads only."""
+    context.require_own_root()
     view = context.view_to_show()
     row = view.find(target)
     liveness_by_name = check_all_liveness(context, [row], full=True)

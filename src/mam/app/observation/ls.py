@@ -69,6 +69,7 @@ def ls(
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "root": context.paths.root,
+        "root_state": str(context.root.verdict().state),
         "sessions": sessions,
     }
     if all_roots:
@@ -103,9 +104,12 @@ def describe(
 ) -> list[dict[str, Any]]:
     """Return the rows with activity, tmux, resume, job and drift; `requests` are listings under way."""
     rows = [row for row in view.rows if fits is None or fits(row)]
-    reports = newest_reports(context, rows) if rows else {}
+    is_ours = context.may_look
+    reports = newest_reports(context, rows) if rows and is_ours else {}
     # The disk is read first, while tmux still works on the listings.
-    open_conversations = [_conversation(context, row) for row in rows]
+    open_conversations = [
+        _conversation(context, row) if is_ours else (current_conversation(row), None) for row in rows
+    ]
     liveness_by_name = check_all_liveness(context, rows, full=thorough, requests=requests)
     now = context.now()
     sessions = activity.gather(context, rows, liveness_by_name, reports, thorough=thorough)
@@ -189,7 +193,8 @@ def _resume(
     row = session.row
     if on_disk:
         return {"id": current, "tier": OWN, "on_disk": True}
-    if is_running(row) or current or not session.kind.can_resume:
+    is_ours = context.may_look
+    if is_running(row) or current or not session.kind.can_resume or not is_ours:
         return {"id": current, "tier": None, "on_disk": on_disk}
     return conversations.resume_choice(context, row, view.rows, view.identities, view.listed).as_json()
 

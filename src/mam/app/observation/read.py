@@ -20,6 +20,7 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
 
     `lines` limits the result to the last lines.
     """
+    context.require_own_root()
     row = context.view_to_show().find(target)
     liveness = check_liveness(context, row)
     pane = liveness.pane

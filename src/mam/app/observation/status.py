@@ -31,6 +31,7 @@ def add_details(context: Context, entry: dict[str, Any]) -> dict[str, Any]:
     """Add the version of the program, the model and the tokens to a session as `ls` lists it."""
     row: Row = entry  # type: ignore[assignment]  # it has every field of the row
     entry["agent_version"] = row["pane"].get("version")
-    entry["version_tested"] = runs_tested_version(context, row)
-    entry["usage"] = usage(context, row)
+    is_ours = context.may_look
+    entry["version_tested"] = runs_tested_version(context, row) if is_ours else None
+    entry["usage"] = usage(context, row) if is_ours else None
     return entry

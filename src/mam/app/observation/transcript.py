@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
     """Return the end of the conversation; raise NoTranscript where mam can read no record of it."""
+    context.require_own_root()
     row = context.view_to_show().find(target)
     conversation = conversations.open_conversation(context, row)
     record = _read(context, row, conversation, turns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.app.context.liveness import check_liveness
 from mam.app.observation.conversations import way_to_continue
+from mam.app.observation.foreign_root import with_own_pane
 from mam.app.observation.ls import describe
 from mam.core.activity import WAITING
 from mam.core.errors import PaneGone, Refused, TerminalsDown, Usage
@@ -22,7 +23,7 @@ def attach(context: Context, target: str | None = None, *, next_waiting: bool = 
     name = _next_waiting(context, target) if next_waiting else target
     if name is None:
         name = _only_running_session(context)
-    row = context.view_to_show().find(name)
+    context, row = with_own_pane(context, context.view_to_show().find(name))
     liveness = check_liveness(context, row)
     if liveness.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' cannot be shown: {liveness.reason}")

@@ -33,6 +33,7 @@ _LOOK_SECONDS = 0.15
 def wait(context: Context, target: str, condition: str, *, timeout: float | None = None) -> dict[str, Any]:
     """Return the status once the condition holds. Raise TimedOut, or PaneGone if it can no longer hold."""
     pattern = _pattern(condition)
+    context.require_own_root()
     deadline = None if timeout is None else time.monotonic() + timeout
     with _Pause(context.view_to_show().find(target)) as pause:
         while True:
