@@ -108,13 +108,12 @@ def test_honest_a_symlinked_folder(ended, workspace, tmp_path) -> None:
     changes(link)
 
 
-def test_honest_a_restored_folder(ended, workspace, tmp_path) -> None:
+def test_honest_a_restored_folder(ended, workspace) -> None:
     """A backup is put back at the same path: another folder with the same id."""
-    backup = tmp_path / "backup"
-    shutil.copytree(workspace / ".mam", backup)
+    # The copy exists beside the original, so the file system cannot give it the same inode.
+    shutil.copytree(workspace / ".mam", workspace / "backup")
     shutil.rmtree(workspace / ".mam")
-    shutil.copytree(backup, workspace / ".mam")
-    (workspace / ".mam").chmod(0o700)
+    (workspace / "backup").rename(workspace / ".mam")
     assert state_of(workspace) == "known"
     changes(workspace)
     assert "restored" in logged(workspace)

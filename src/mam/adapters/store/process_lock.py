@@ -38,7 +38,7 @@ class ProcessLock:
     def holder(self) -> dict[str, Any] | None:
         """Return the holder, or None. The file of a dead holder stays, but its content does not count."""
         try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, changing
+from mam.app.api.verb_group import VerbGroup, changing, in_own_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ class Monitor(VerbGroup):
 
     __slots__ = ()
 
+    @in_own_root
     def once(self, *, dry_run: bool = False, emit_diff: bool = False) -> Document:
         """Make one pass: bring the registry in line with what exists, and report the drifts.
 
@@ -85,12 +86,14 @@ class Monitor(VerbGroup):
             tasks=self._access.tasks,
         )
 
+    @in_own_root
     def once_with_card(self, card: str, *, emit_diff: bool = False, board: str | None = None) -> Document:
         """Make one pass as `once` does, and comment new drifts on a card; the report has `card`."""
         from mam.app.boards.monitor_with_card import one_pass
 
         return one_pass(self._context, self._caller, card, board_name=board, emit_diff=emit_diff)
 
+    @in_own_root
     def run_with_card(
         self,
         card: str,
@@ -117,12 +120,14 @@ class Monitor(VerbGroup):
             tasks=self._access.tasks,
         )
 
+    @in_own_root
     def run_as_worker(self, tell: Callable[[Document], None]) -> str:
         """Monitor as the worker of Hermes' dispatcher, until a stop, the time limit or a block."""
         from mam.app.boards.monitor_with_card import work
 
         return work(self._context, self._caller, tell, self._access.tasks)
 
+    @in_own_root
     def dispatch_to_hermes(self) -> Document:
         """Create the goal card of this root on Hermes' board, and run Hermes' dispatcher.
 
@@ -133,6 +138,7 @@ class Monitor(VerbGroup):
 
         return dispatch(self._context)
 
+    @in_own_root
     def install(self) -> Document:
         """Install a service that starts a resident of this root at login; `{unit, changed, notes}`."""
         from mam.app.monitor.login_service import install

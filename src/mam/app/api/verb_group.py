@@ -134,6 +134,17 @@ def acting(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[Gr
     return act
 
 
+def in_own_root(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
+    """Mark a verb that begins no change of its own, and still is refused in a root that mam may not change."""
+
+    @functools.wraps(verb)
+    def checked(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        self._access.context.root.check()
+        return verb(self, *arguments, **options)
+
+    return checked
+
+
 def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
     """Mark a verb that may leave something to publish; it works even if the registry's file is broken."""
 

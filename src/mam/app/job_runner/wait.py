@@ -45,6 +45,7 @@ def wait(
     Without ids it waits for every open job. `tell` gets each new entry of their logs, or each entry after the
     number `after`. `ticker` advances the jobs when it is due, in case no resident runs.
     """
+    context.require_own_root()
     ids = list(dict.fromkeys(job_ids)) or [
         summary["job_id"] for summary in documents(context, folder, only_open=True)
     ]
