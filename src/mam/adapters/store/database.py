@@ -32,9 +32,17 @@ _STEP = 0.002
 
 
 def connect(
-    path: str, migrations: Sequence[str], additions: Sequence[Addition] = (), *, create: bool
+    path: str,
+    migrations: Sequence[str],
+    additions: Sequence[Addition] = (),
+    *,
+    create: bool,
+    with_wal: bool = True,
 ) -> sqlite3.Connection:
-    """Open a database and migrate it to the newest schema; raise a MamError for each possible failure."""
+    """Open a database and migrate it to the newest schema; raise a MamError for each possible failure.
+
+    With a write-ahead log readers and writers do not wait for each other. Without it a reader makes no file.
+    """
     with errors(path):
         if create:
             _create_private(path)
@@ -52,7 +60,7 @@ def connect(
             connection.execute("PRAGMA trusted_schema=OFF")
             if version < len(migrations) or not has_additions(connection, additions):
                 with _queued(path):
-                    _migrate(connection, migrations, additions, path)
+                    _migrate(connection, migrations, additions, path, with_wal=with_wal)
         except BaseException:
             connection.close()
             raise
@@ -135,33 +143,14 @@ def _copy_regular(source: str, target: str, *, is_required: bool) -> None:
             shutil.copyfileobj(file, copy)
 
 
-def read_meta(path: str, keys: Sequence[str], *, is_ours: bool) -> dict[str, object]:
-    """Return some values of the table `meta` without a migration; of a foreign database, from a copy."""
-    connection = _connect_for_meta(path) if is_ours else connect_to_copy(path)
-    try:
-        with errors(path):
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='meta'").fetchone():
-                return {}
-            marks = ", ".join("?" * len(keys))
-            rows = connection.execute(f"SELECT key, value FROM meta WHERE key IN ({marks})", tuple(keys))  # noqa: S608
-            return {key: json.loads(value) for key, value in rows}
-    finally:
-        connection.close()
-
-
-def _connect_for_meta(path: str) -> sqlite3.Connection:
-    try:
-        with errors(path):
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-            try:
-                connection.execute("PRAGMA trusted_schema=OFF")
-                connection.execute("PRAGMA schema_version")
-            except BaseException:
-                connection.close()
-                raise
-            return connection
-    except ReadOnly:
-        return _connect_immutable(path)
+def read_meta(connection: sqlite3.Connection, path: str, keys: Sequence[str]) -> dict[str, object]:
+    """Return some values of the table `meta`; nothing of a database that has no such table yet."""
+    with errors(path):
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='meta'").fetchone():
+            return {}
+        marks = ", ".join("?" * len(keys))
+        rows = connection.execute(f"SELECT key, value FROM meta WHERE key IN ({marks})", tuple(keys))  # noqa: S608
+        return {key: json.loads(value) for key, value in rows}
 
 
 def has_additions(connection: sqlite3.Connection, additions: Sequence[Addition]) -> bool:
@@ -178,14 +167,14 @@ def _missing(connection: sqlite3.Connection, additions: Sequence[Addition]) -> I
 
 
 def connect_to_read(
-    path: str, migrations: Sequence[str], additions: Sequence[Addition] = ()
+    path: str, migrations: Sequence[str], additions: Sequence[Addition] = (), *, with_wal: bool = True
 ) -> sqlite3.Connection:
     """Open a database for reading, also in a folder that this user may not write.
 
     Where this user may write, an old schema is migrated first.
     """
     try:
-        return connect(path, migrations, additions, create=False)
+        return connect(path, migrations, additions, create=False, with_wal=with_wal)
     except ReadOnly:
         if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
             # The newest changes are in the log, and SQLite cannot read the log without writing beside it.
@@ -398,11 +387,17 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(
-    connection: sqlite3.Connection, migrations: Sequence[str], additions: Sequence[Addition], path: str
+    connection: sqlite3.Connection,
+    migrations: Sequence[str],
+    additions: Sequence[Addition],
+    path: str,
+    *,
+    with_wal: bool,
 ) -> None:
     if _is_foreign(connection):
         raise damaged(path, "it is not a database of mam")
-    _enable_wal(connection)
+    if with_wal:
+        _enable_wal(connection)
     try:
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]

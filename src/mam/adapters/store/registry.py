@@ -80,6 +80,8 @@ class Registry:
         self._file: tuple[int, int] | None = None
         # What the files were like of which this connection is a copy.
         self._copied: tuple[object, ...] | None = None
+        if root is not None:
+            root.connect = self._connect_to_read
 
     def close(self) -> None:
         """Close the database."""
@@ -95,12 +97,19 @@ class Registry:
         if self._connection is None and os.path.exists(self.paths.db):
             self.paths.check()
             if self.root is None or self.root.verdict().is_ours:
-                self._connection = database.connect_to_read(
-                    self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS
-                )
-            else:
-                self._connection = database.connect_to_copy(self.paths.db)
-                self._copied = database.copy_stamp(self.paths.db)
+                return self._connect_to_read()
+            self.close()
+            self._connection = database.connect_to_copy(self.paths.db)
+            self._copied = database.copy_stamp(self.paths.db)
+            self._file = database.identity(self.paths.db)
+        return self._connection
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        """Return a connection to the database itself, which the user state knows or mam has made."""
+        if self._connection is None:
+            self._connection = database.connect_to_read(
+                self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS
+            )
             self._file = database.identity(self.paths.db)
         return self._connection
 

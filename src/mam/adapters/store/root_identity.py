@@ -70,6 +70,8 @@ class RootIdentity:
         # True while the caller has proven that it belongs to a session of this root, which may have its
         # tools run in a PID namespace of their own.
         self.is_proven_session = False
+        # Opens the database of a recorded folder; the registry of the root sets it.
+        self.connect: Callable[[], sqlite3.Connection] | None = None
         self._seen: tuple[object, object] | None = None
         self._verdict: RootVerdict | None = None
 
@@ -91,8 +93,8 @@ class RootIdentity:
         has_database = folder is not None and os.path.lexists(self.paths.db)
         database_id, place = None, None
         if has_database:
-            is_ours = here is not None and folder is not None and here.inode == folder.st_ino
-            database_id, place = _read_identity(self.paths.db, is_ours=is_ours)
+            is_recorded = folder is not None and self._is_recorded(folder, here)
+            database_id, place = self._read_identity(is_recorded=is_recorded)
         known_by_id = here if here and here.id == database_id else self.user_state.root_by_id(database_id)
         other = _stat(known_by_id.state) if known_by_id and known_by_id is not here else None
         facts = RootFacts(
@@ -114,6 +116,34 @@ class RootIdentity:
         return RootVerdict(
             state, arrival, root_id, known_by_id or here, elsewhere, has_id=database_id is not None
         )
+
+    def _is_recorded(self, folder: os.stat_result, here: KnownRoot | None) -> bool:
+        """Tell whether the user state has this folder, under this path or another one.
+
+        Then its database is opened itself, and not copied, to see what the root is.
+        """
+        if here is not None:
+            return here.inode == folder.st_ino
+        others = (_stat(known.state) for known in self.user_state.roots_with_inode(folder.st_ino))
+        return any(other is not None and os.path.samestat(folder, other) for other in others)
+
+    def _read_identity(self, *, is_recorded: bool) -> tuple[str | None, Place | None]:
+        """Return the id and the place in the database.
+
+        A copy that cannot be read tells nothing, and the root counts as foreign.
+        """
+        path = self.paths.db
+        if is_recorded and self.connect is not None:
+            self.paths.check()
+            return _identity_in(self.connect(), path)
+        try:
+            copy = database.connect_to_copy(path)
+            try:
+                return _identity_in(copy, path)
+            finally:
+                copy.close()
+        except (Damaged, Unavailable):
+            return None, None
 
     def check(self) -> None:
         """Raise RootRefused if this process may not change the root."""
@@ -227,13 +257,7 @@ def _stat(path: str) -> os.stat_result | None:
         raise database.translate_os(error, path) from error
 
 
-def _read_identity(path: str, *, is_ours: bool) -> tuple[str | None, Place | None]:
-    """Return the id and the place in a database; nothing of a foreign one that cannot be read."""
-    try:
-        values = database.read_meta(path, (ID, PLACE), is_ours=is_ours)
-    except (Damaged, Unavailable):
-        if is_ours:
-            raise
-        return None, None
+def _identity_in(connection: sqlite3.Connection, path: str) -> tuple[str | None, Place | None]:
+    values = database.read_meta(connection, path, (ID, PLACE))
     root_id = values.get(ID)
     return (root_id if isinstance(root_id, str) else None), Place.from_json(values.get(PLACE))

@@ -102,7 +102,7 @@ class UserState:
         if not self._is_writer:
             with database.errors(self.folder):
                 os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            connection = database.connect(self.path, schema.USER_MIGRATIONS, create=True)
+            connection = database.connect(self.path, schema.USER_MIGRATIONS, create=True, with_wal=False)
             self.close()
             self._connection = connection
             if connection.execute("SELECT 1 FROM meta WHERE key='former'").fetchone() is None:
@@ -144,7 +144,7 @@ class UserState:
         if self._connection is None:
             if not os.path.exists(self.path):
                 return None
-            self._connection = database.connect_to_read(self.path, schema.USER_MIGRATIONS)
+            self._connection = database.connect_to_read(self.path, schema.USER_MIGRATIONS, with_wal=False)
         return self._connection
 
     def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -177,10 +177,18 @@ class UserState:
         """Return the root that is recorded with an id."""
         return None if root_id is None else self._known_root(f"{_ROOT} WHERE id=?", root_id)
 
+    def roots_with_inode(self, inode: int) -> list[KnownRoot]:
+        """Return the roots whose state folder had this inode; one folder may have several paths."""
+        return self._known_roots(f"{_ROOT} WHERE inode=?", inode)
+
     def _known_root(self, query: str, value: str) -> KnownRoot | None:
-        for root_id, root, registry, state, inode, is_complete in self._read(query, (value,)):
-            return KnownRoot(root_id, root, registry, state, inode, is_complete=bool(is_complete))
-        return None
+        return next(iter(self._known_roots(query, value)), None)
+
+    def _known_roots(self, query: str, value: str | int) -> list[KnownRoot]:
+        return [
+            KnownRoot(root_id, root, registry, state, inode, is_complete=bool(is_complete))
+            for root_id, root, registry, state, inode, is_complete in self._read(query, (value,))
+        ]
 
     def is_known_without_id(self, registry: str) -> bool:
         """Tell whether mam 0.1 recorded the root of a registry file."""

@@ -135,7 +135,7 @@ def acting(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[Gr
 
 
 def in_own_root(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that begins no change of its own, and still is refused in a root that mam may not change."""
+    """Mark a verb that is refused in a root that mam may not change, and begins no change by itself."""
 
     @functools.wraps(verb)
     def checked(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
