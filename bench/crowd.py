@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.adapters.agents.practice import STORE, Practice
-from mam.adapters.store.registry import Registry
-from mam.adapters.store.root_paths import of_root
 from mam.adapters.store.tables import evidence
 from mam.adapters.tmux.argv import mark
+from mam.app.context.context import open_context
 from mam.app.sessions.launch import pane_record
 from mam.core.times import stamp
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bench.stage import Stage
+    from mam.adapters.store.registry import Registry
     from mam.adapters.store.rows_and_log import Transaction
     from mam.core.session_row import Pane
 
@@ -35,7 +35,7 @@ def settle(stage: Stage, count: int, *, alive: bool, program: str = QUIET) -> Re
     """Register `count` sessions that are idle by their hooks' word; alive ones have a marked pane each."""
     panes = start_panes(stage, count, program) if alive else {}
     store = Practice().stores(stage.environ)
-    registry = Registry(of_root(str(stage.root)), time.time)
+    registry = open_context(workspace=str(stage.root), environ=stage.environ).registry
 
     def work(draft: Transaction) -> None:
         for number in range(count):

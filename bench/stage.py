@@ -52,6 +52,7 @@ class Stage:
         settings.write_text('resident = "off"\n', encoding="utf-8")
         self.environ = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
             "HOME": str(self.home),
+            "MAM_STATE_HOME": str(self.home / "state"),
             "TERM": "screen-256color",
             "TMUX_TMPDIR": str(self.folder),
             "TMUX_SERVER_NAME": self.server,

@@ -15,8 +15,7 @@ from bench.crowd import new_row, start_panes
 from bench.measure import Budget, Row, alternate, run, until
 from bench.stage import Stage, mam
 from mam.adapters.agents.claude.files import project_key
-from mam.adapters.store.registry import Registry
-from mam.adapters.store.root_paths import of_root
+from mam.app.context.context import open_context
 from mam.core.times import stamp
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def shell(stage: Stage, *words: str) -> None:
 def settle(stage: Stage, count: int, size: int) -> None:
     """Register live sessions of claude with a transcript each: real at its ends, empty in between."""
     panes = start_panes(stage, count)
-    registry = Registry(of_root(str(stage.root)), time.time)
+    registry = open_context(workspace=str(stage.root), environ=stage.environ).registry
     home = stage.environ["HOME"]
 
     def work(draft: Transaction) -> None:

@@ -234,7 +234,7 @@ class Machine:
         store = Store(self.root, time.time)
         # What a live agent's hooks report meanwhile is taken in by every change; it is news, not recovery.
         dump = [line for line in store.dump() if not line.startswith('INSERT INTO "evidence"')]
-        host = Path(os.environ["XDG_STATE_HOME"]) / "mam" / "host.db"
+        host = Path(os.environ["MAM_STATE_HOME"]) / "user.db"
         leases = _dump(host) if host.exists() else []
         panes = sorted((pane.id, pane.mark, pane.dead) for pane in self.tmux.panes().panes)
         return dump, store.yaml.read_bytes(), leases, panes

@@ -28,9 +28,8 @@ def test_a_recovery_that_failed_keeps_nobody_out(machine):
         names = machine.run(case.verb)["names"]
         case.begin()
         # The intent is committed and the pane is there; the row is not.
-        machine.run(
-            case.verb, names.index("pwrite64 state.db-wal", names.index("mkdir mam")) + 1, KILL_BEFORE
-        )
+        launched = next(number for number, name in enumerate(names) if name.endswith(".launch"))
+        machine.run(case.verb, names.index("pwrite64 state.db-wal", launched) + 1, KILL_BEFORE)
 
     cut_off()
     names = machine.run("settle")["names"]
@@ -44,4 +43,4 @@ def test_a_recovery_that_failed_keeps_nobody_out(machine):
 
 
 def test_a_purge_that_cannot_ask_who_holds_the_conversation_ends_nothing(machine):
-    assert sweep.sweep(sweep.Purge(machine), FAIL_ONCE, EIO, only="open host.db-wal") >= 1
+    assert sweep.sweep(sweep.Purge(machine), FAIL_ONCE, EIO, only="open user.db") >= 1

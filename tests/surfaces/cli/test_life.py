@@ -230,7 +230,7 @@ class TestStopAndResume:
 class TestLooking:
     def test_a_listing(self, run, session):
         document = run("ls", "--json").json
-        assert set(document) == {"schema_version", "root", "sessions"}
+        assert set(document) == {"schema_version", "root", "root_state", "sessions"}
         (entry,) = document["sessions"]
         assert {
             "activity",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.core.errors import AmbiguousTarget, SessionNotFound
+from mam.core.root_mark import is_same_root
 from mam.core.safe_text import one_line
 from mam.core.session_row import is_running
 
@@ -22,7 +23,7 @@ def list_panes(context: Context) -> dict[str, Any]:
         listing = context.tmux(server).panes(True)
         servers.append({"name": server, "answers": listing.confirmed})
         for pane in listing.panes:
-            is_ours = pane.mark in names and pane.root in ("", context.paths.root)
+            is_ours = pane.mark in names and (not pane.root or is_same_root(pane.root, context.root_mark))
             panes.append(
                 {
                     "surface": pane.id,

@@ -9,6 +9,7 @@ import glob
 import os
 import shlex
 
+from mam.adapters.store.user_state import VARIABLE
 from mam.adapters.system import atomic_file, concurrent_program, program_lookup
 from mam.app.boards.board import HERMES, open_board
 from mam.app.context.resident_start_and_lock import command
@@ -161,6 +162,12 @@ def _hermes(context: Context, board: Board, argv: list[str], **variables: str) -
     return concurrent_program.Running(argv, environ, context.paths.root).finish(_SECONDS).output
 
 
+def _exports(context: Context) -> str:
+    """Return the lines that name another user state to the worker; usually there are none."""
+    named = context.environ.get(VARIABLE)
+    return f"export {VARIABLE}={shlex.quote(named)}\n" if named else ""
+
+
 def _write_worker(context: Context, program: str, card: str) -> str:
     """Write the program that the dispatcher starts: for our card the monitor, for other cards Hermes."""
     path = os.path.join(context.paths.state, "hermes-worker")
@@ -169,10 +176,11 @@ def _write_worker(context: Context, program: str, card: str) -> str:
         "#!/bin/sh\n"
         "# Made by mam monitor --dispatch: HERMES_BIN for Hermes' dispatcher.\n"
         "unset HERMES_BIN\n"
+        f"{_exports(context)}"
         f'[ "$HERMES_KANBAN_TASK" = {shlex.quote(card)} ] && exec {shlex.join(argv)}\n'
         f'exec {shlex.quote(program)} "$@"\n'
     )
-    context.paths.make()
+    context.registry.ensure_exists()
     # The file is replaced atomically, because a dispatcher may be starting the old one.
     atomic_file.replace(path, text.encode(), 0o700)
     return path
