@@ -36,6 +36,7 @@ VALUES = {
         "TYPING": "typing",
         "UNCONFIRMED": "unconfirmed",
         "FAILED": "failed",
+        "PARKED": "parked",
     },
     JobStatus: {
         "PENDING": "pending",
@@ -44,6 +45,7 @@ VALUES = {
         "COMPLETED": "completed",
         "ERROR": "error",
         "CANCELLED": "cancelled",
+        "PARKED": "parked",
     },
 }
 every_enum = pytest.mark.parametrize("states", VALUES, ids=lambda states: states.__name__)

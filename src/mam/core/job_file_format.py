@@ -88,7 +88,7 @@ def parse_record(document: object) -> dict[str, Any] | None:
     """
     if not isinstance(document, dict) or not events.is_job_id(document.get("job_id")):
         return None
-    if document.get("status") not in (*rules.OPEN, *rules.ENDED) or document.get("schema_version") != 1:
+    if document.get("status") not in tuple(rules.JobStatus) or document.get("schema_version") != 1:
         return None
     defaults = {**dict.fromkeys((*_HEAD, *_TAIL)), **DEFAULTS}
     fields = {key: _fitting(key, document.get(key), default) for key, default in defaults.items()}

@@ -23,11 +23,15 @@ class JobStatus(StrEnum):
     COMPLETED = "completed"
     ERROR = "error"
     CANCELLED = "cancelled"
+    # Kept, and not continued before a person releases it.
+    PARKED = "parked"
 
 
 OPEN = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CHECKING)
 ENDED = (JobStatus.COMPLETED, JobStatus.ERROR, JobStatus.CANCELLED)
-EXIT_CODES = {JobStatus.COMPLETED: 0, JobStatus.ERROR: 1, JobStatus.CANCELLED: 1}
+# Nothing happens to a job in one of these states by itself.
+AT_REST = (*ENDED, JobStatus.PARKED)
+EXIT_CODES = {JobStatus.COMPLETED: 0, JobStatus.ERROR: 1, JobStatus.CANCELLED: 1, JobStatus.PARKED: 4}
 ONCE, LOOP, HUMAN = TYPES = ("once", "loop", "human")
 # A job is carried out by an agent, or by a command that runs once, on this machine.
 AGENT, EXEC = RUNNERS = ("agent", "exec")
@@ -54,6 +58,8 @@ def status_after(status: JobStatus, name: str, data: dict[str, Any]) -> JobStatu
         return JobStatus.CANCELLED if data.get("stopped") else JobStatus.COMPLETED
     if name == events.ERROR:
         return JobStatus.CANCELLED if data.get("reason") == JobStatus.CANCELLED else JobStatus.ERROR
+    if status == JobStatus.PARKED:
+        return status
     if name == events.CHECKING:
         return JobStatus.CHECKING
     return JobStatus.RUNNING if name in events.ON_THE_WIRE and status == JobStatus.PENDING else status

@@ -24,10 +24,14 @@ class MessageState(StrEnum):
     TYPING = "typing"
     UNCONFIRMED = "unconfirmed"
     FAILED = "failed"
+    # Kept, and not typed before a person releases it.
+    PARKED = "parked"
 
 
 DELIVERED = (MessageState.SUBMITTED, MessageState.QUEUED)
 ENDED = (*DELIVERED, MessageState.UNCONFIRMED, MessageState.FAILED)
+# Nothing happens to a message in one of these states by itself.
+AT_REST = (*ENDED, MessageState.PARKED)
 EXIT_CODES = {
     MessageState.SUBMITTED: 0,
     MessageState.QUEUED: 0,
@@ -35,6 +39,7 @@ EXIT_CODES = {
     MessageState.TYPING: 4,
     MessageState.UNCONFIRMED: 3,
     MessageState.FAILED: 2,
+    MessageState.PARKED: 4,
 }
 READY, WHEN_IDLE = "ready", "idle"
 INLINE, FILE = "inline", "file"
@@ -72,6 +77,9 @@ class ReasonCode(StrEnum):
     LEFT_IN_BOX = "left_in_box"
     # It failed, because its session was started anew.
     STARTED_ANEW = "started_anew"
+    # It is parked: it was held before, or a process was typing it.
+    PARKED = "parked"
+    PARKED_WHILE_TYPED = "parked_while_typed"
 
 
 class Reason(str):

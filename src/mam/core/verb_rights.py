@@ -35,7 +35,7 @@ _ANSWERS = "answer"
 _OPERATES = (
     "init, create, resume, restart, stop, attach, send, broadcast, keys, interrupt, archive, forget, adopt, "
     "rename, fork, spawn, close, rebalance, mcp, monitor, demo, "
-    "job submit, job verify, job cancel, team up, team down, task add, board create, "
+    "job submit, job verify, job cancel, job release, team up, team down, task add, board create, "
     "skills install, skills uninstall"
 )
 RIGHTS = {

@@ -447,7 +447,7 @@ def test_a_stop_that_fails_is_told_with_the_name_of_the_session_once(fleet, monk
     fleet.on_warning(warnings.append)
     with monkeypatch.context() as patch:
         patch.setattr(resident_task, "stop", fail)
-        patch.setattr(resident_task.jobs, "open_ids", lambda transaction: set())
+        patch.setattr(resident_task.jobs, "unended_ids", lambda transaction: set())
         task = resident_task.JobTask(fleet._access.context, fleet.caller)
         for _ in range(2):
             task._stop_commands()

@@ -80,6 +80,19 @@ class Jobs(VerbGroup):
         )
         return {"job": record, "changed": changed}
 
+    @changing
+    def release(self, *jobs: str) -> Documents:
+        """Open parked jobs again, or without ids all of them; their timeouts count from now.
+
+        Returns `{job_id, status, released, reason, hint}` of each. A job whose session does not run stays
+        parked, because it would end with an error at once. Raises NotAllowed if the caller is a session.
+        """
+        from mam.app.job_runner.release import release
+        from mam.app.jobs.find import resolve_id
+
+        ids = [resolve_id(self._context, job) for job in jobs]
+        return release(self._context, self._caller, ids or None)
+
     def verify(self, job: str | None, script: str, *, folder: str | None = None) -> Document:
         """Run a script for a job, with JOB_ID and REGISTRY_DIR; `{job_id, passed, exit_code, output}`."""
         from mam.app.job_runner.check import verify

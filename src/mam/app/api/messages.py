@@ -80,16 +80,32 @@ class Messages(VerbGroup):
         )
 
     def withdraw(self, message_id: str) -> bool:
-        """Withdraw a held message; return False if mam types it already, or it is no longer held."""
+        """Withdraw a held or parked message; return False if mam types it already, or it is neither."""
         from mam.app.messages.send import withdraw
 
         return withdraw(self._context, self._caller, message_id, "the message was withdrawn")
 
-    def inbox(self, target: str | None = None, *, sent: bool = False, limit: int = 50) -> list[Document]:
-        """Return the last messages to a session, or with `sent` those from it or from the caller."""
+    @changing
+    def release(self, *message_ids: str) -> list[Document]:
+        """Release parked messages, or without ids all of them, to the sessions as they are now.
+
+        Returns `{message_id, session, state, released, reason}` of each; one that no session could get stays
+        parked. Raises NotAllowed if the caller is a session.
+        """
+        from mam.app.messages.parking import release
+
+        return release(self._context, self._caller, message_ids or None)
+
+    def inbox(
+        self, target: str | None = None, *, sent: bool = False, parked: bool = False, limit: int = 50
+    ) -> list[Document]:
+        """Return the last messages to a session, or with `sent` those from it or from the caller.
+
+        With `parked`, return only parked messages; without a target those of every session.
+        """
         from mam.app.messages.inbox import inbox
 
-        return inbox(self._context, self._caller, target, sent=sent, limit=limit)
+        return inbox(self._context, self._caller, target, sent=sent, parked=parked, limit=limit)
 
     def dialog(self, target: str) -> Document:
         """Return the open dialog as `{session, dialog, fingerprint, text, options}`; else raise NoDialog."""

@@ -146,3 +146,11 @@ def _team_of(transaction: Transaction, session_id: str) -> str | None:
     if member is not None and teams.is_open(member):
         return member.team_id
     return next((team.id for team in teams.listed(transaction) if team.master_id == session_id), None)
+
+
+def require_person(caller: Caller, command: str) -> None:
+    """Raise NotAllowed where the caller is no person: nobody else decides what counts as trusted here."""
+    if not caller.is_user:
+        raise NotAllowed(
+            f"{command} is for a person, and not for a session", hint="a person runs it in a shell of theirs"
+        )

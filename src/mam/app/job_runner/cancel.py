@@ -8,7 +8,7 @@ from mam.app.jobs.find import document, not_found
 from mam.app.jobs.import_record import ensure_in_ledger
 from mam.core import job_event as events
 from mam.core.errors import NotAllowed
-from mam.core.job_rules import OPEN, JobStatus, runs_command
+from mam.core.job_rules import ENDED, JobStatus, runs_command
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ def cancel(
     stop: bool = False,
     folder: str | None = None,
 ) -> tuple[Document, bool]:
-    """End an open job with `error`, reason cancelled; return the job, and whether this call ended it.
+    """End an open or parked job with `error`, reason cancelled; return it, and whether this call ended it.
 
     A session may cancel only the jobs that it submitted. The session of a command ends with its job.
     """
@@ -44,12 +44,13 @@ def cancel(
             f"job {job_id} was submitted by somebody else", hint="whoever submitted a job may cancel it"
         )
     detail = reason or f"cancelled by {me}"
-    changed = job.status in OPEN and finish(
+    changed = job.status not in ENDED and finish(
         context,
         job_id,
         events.ERROR,
         detail,
         log=(events.CANCELLED, detail),
+        also_parked=True,
         reason=JobStatus.CANCELLED,
         cancelled_by=me,
     )

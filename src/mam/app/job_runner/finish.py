@@ -26,13 +26,14 @@ def finish(
     *,
     log: tuple[str, str] | None = None,
     decided_on: Job | None = None,
+    also_parked: bool = False,
     **data: Any,
 ) -> bool:
-    """End an open job with `completed` or `error`; return False if the job has ended already.
+    """End an open job with `completed` or `error`; return False if the job has ended already, or is parked.
 
     `log` is the name and detail of an entry that precedes the end in the log. `decided_on` is the state of
     the job on which the caller decided: if the agent has reported since then, or another attempt runs, the
-    job is not ended. A job can be ended even if its token is lost.
+    job is not ended. A job can be ended even if its token is lost. `also_parked` ends a parked job, too.
     """
     token = job_files.signing_token(context.paths.jobs, job_id)
 
@@ -40,7 +41,7 @@ def finish(
         job = jobs.find(transaction, job_id)
         if (
             job is None
-            or job.status not in OPEN
+            or not (job.status in OPEN or (also_parked and job.status == JobStatus.PARKED))
             or (decided_on is not None and _has_moved_on(job, decided_on))
         ):
             return False

@@ -344,12 +344,12 @@ def _commands_without_job(context: Context, transaction: Transaction) -> list[Ro
 
     A runner lives a little longer than its command. If it has recorded the end, the command ended by itself.
     """
-    open_ids = jobs.open_ids(transaction)
+    unended_ids = jobs.unended_ids(transaction)
     return [
         row
         for row in transaction.rows()
         if row["agent"] == EXEC
-        and row.get("delegate_job_id") not in open_ids
+        and row.get("delegate_job_id") not in unended_ids
         and runs_on(row)
         and end_of_session(context, transaction, row) is None
     ]

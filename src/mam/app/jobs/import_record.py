@@ -10,7 +10,7 @@ from mam.app.jobs.write_job_files import audit_root, write_files
 from mam.core.errors import NotAllowed
 from mam.core.job_event import NAMES
 from mam.core.job_file_format import DEFAULTS
-from mam.core.job_rules import OPEN
+from mam.core.job_rules import ENDED
 from mam.core.times import parse_stamp
 
 TYPE_CHECKING = False
@@ -81,7 +81,7 @@ def _add_record(
         status=record_document["status"],
         attempt=record_document["attempt"],
         last_seq=record_document["last_seq"],
-        ended_seq=None if record_document["status"] in OPEN else record_document["last_seq"],
+        ended_seq=record_document["last_seq"] if record_document["status"] in ENDED else None,
         created_at=transaction.now if created is None else created,
     )
     for event in log:

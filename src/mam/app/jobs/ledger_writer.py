@@ -9,6 +9,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import jobs, outbox
 from mam.core import job_event as events
 from mam.core import job_rules as rules
+from mam.core.errors import EventRefused
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -30,6 +31,25 @@ def enter(transaction: Transaction, job: Job, name: str, detail: str = "", **dat
     )
     jobs.add_entry(transaction, job.id, name, event, attempt=job.attempt)
     return jobs.update(transaction, job, status=rules.status_after(job.status, name, data))
+
+
+def park(transaction: Transaction, job: Job, reason: str) -> Job:
+    """Park an open job: nothing is done for it, and nobody can report on it, until a person releases it."""
+    job = enter(transaction, job, events.PARKED, reason)
+    return jobs.update(transaction, job, status=rules.JobStatus.PARKED, data={"parked_from": str(job.status)})
+
+
+def release(transaction: Transaction, job: Job, by: str) -> Job:
+    """Open a parked job again. Its timeouts count from now: nobody could work on it meanwhile."""
+    job = enter(transaction, job, events.RELEASED, "", by=by)
+    before = job.data.get("parked_from")
+    return jobs.update(
+        transaction,
+        job,
+        status=before if before in rules.OPEN else rules.JobStatus.PENDING,
+        last_event_at=transaction.now,
+        data={"parked_from": None, "began": transaction.now, "activity": None, "activity_at": None},
+    )
 
 
 def emit(
@@ -56,6 +76,11 @@ def take(transaction: Transaction, job: Job, event: Event, token: str) -> tuple[
 
     Raises EventRefused; whoever catches it calls `record_refusal`.
     """
+    if job.status == rules.JobStatus.PARKED:
+        raise EventRefused(
+            "the job is parked, and nothing is recorded for it before a person releases it",
+            hint=f"a person runs mam job release {job.id}",
+        )
     signature = event["data"].get("hmac_sig")
     verdict = events.judge(
         event,

@@ -176,10 +176,15 @@ def _deliver_one(context: Context, message: Message) -> bool:
 
 def _failure(context: Context, row: Row, look: PaneLook) -> str | None:
     """Return why no message can ever be typed to this session; None if one can."""
+    return never_typed(context, row, has_ended=look.absence in ENDED)
+
+
+def never_typed(context: Context, row: Row, *, has_ended: bool = True) -> str | None:
+    """Return why no message can ever be typed to this session, by its row; None if one can."""
     kind = context.kind(row["agent"])
     if not kind.reads_screen:
         return f"mam cannot read the screen of {kind.name}, so it does not type into it"
-    if look.absence in ENDED and (refusal := _never_resumed(context, row)):
+    if has_ended and (refusal := _never_resumed(context, row)):
         return f"it has ended and cannot be resumed: {refusal}"
     return None
 

@@ -18,19 +18,30 @@ if TYPE_CHECKING:
 
 
 def inbox(
-    context: Context, caller: Caller, target: str | None, *, sent: bool = False, limit: int = 50
+    context: Context,
+    caller: Caller,
+    target: str | None,
+    *,
+    sent: bool = False,
+    parked: bool = False,
+    limit: int = 50,
 ) -> list[dict[str, Any]]:
-    """Return the last messages to a session; with `sent` those that the target, or else the caller, sent."""
+    """Return the last messages to a session; with `sent` those that the target, or else the caller, sent.
+
+    With `parked`, only parked messages; without a target those of every session.
+    """
     view = context.view_to_show()
     names = {row.get("id"): row["name"] for row in view.rows}
     filters: dict[str, str]
     if sent:
         filters = {"sender": view.find(target)["id"] if target else caller.name}
+    elif parked and target is None:
+        filters = {}
     else:
         filters = {"session_id": view.find(target or "")["id"]}
 
     def read(transaction: Transaction) -> list[dict[str, Any]]:
-        listed = messages.listed(transaction, limit=limit, **filters)
+        listed = messages.listed(transaction, limit=limit, only_parked=parked, **filters)
         return [_as_json(transaction, message, names) for message in listed]
 
     nothing: list[dict[str, Any]] = []

@@ -32,15 +32,24 @@ def hold_again(transaction: Transaction, row: Row, since: float) -> None:
 
 
 def end_messages(
-    transaction: Transaction, row: Row, event: str, *, by: str, code: ReasonCode | None = None
+    transaction: Transaction,
+    row: Row,
+    event: str,
+    *,
+    by: str,
+    code: ReasonCode | None = None,
+    also_parked: bool = False,
 ) -> None:
     """End the open messages of a session; `event` says what happened to it, in a sentence.
 
     A held message has failed. Of one that is being typed nobody can say that, so it is unconfirmed: its proof
-    may still come.
+    may still come. `also_parked` is for a session that nobody can release a message to any more.
     """
-    for message in messages.open_of(transaction, row["id"]):
-        is_held = message.state == MessageState.HELD
+    unended = messages.unended_of(transaction, row["id"])
+    for message in unended:
+        if message.state == MessageState.PARKED and not also_parked:
+            continue
+        is_held = message.state != MessageState.TYPING
         state = MessageState.FAILED if is_held else MessageState.UNCONFIRMED
         reason = Reason(f"{event} {'before it was typed' if is_held else 'while it was being typed'}", code)
         messages.update(transaction, message.id, state=state, reason=reason, owner=None)

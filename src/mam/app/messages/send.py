@@ -62,7 +62,7 @@ def send(
         is_waited_for = timed_out_at is None or _ends_soon(
             context, message, load_adjusted_clock.now() - timed_out_at
         )
-        if message.state in rules.ENDED or not is_waited_for:
+        if message.state in rules.AT_REST or not is_waited_for:
             if message.state == MessageState.HELD:
                 # The resident delivers the message when the reason ends.
                 resident_start_and_lock.ensure(context)
@@ -119,7 +119,7 @@ def _receipt(context: Context, message: Message, row: Row, elapsed_ms: float) ->
 
 
 def withdraw(context: Context, caller: Caller, message_id: str, reason: str) -> bool:
-    """Withdraw a held message; return False where its typing has begun already.
+    """Withdraw a held or parked message; return False where its typing has begun already.
 
     A session may withdraw only its own messages.
     """
@@ -127,7 +127,7 @@ def withdraw(context: Context, caller: Caller, message_id: str, reason: str) -> 
 
     def work(transaction: Transaction) -> bool:
         message = messages.find(transaction, message_id)
-        if message is None or message.state != MessageState.HELD:
+        if message is None or message.state not in (MessageState.HELD, MessageState.PARKED):
             return False
         if me not in ("user", message.sender):
             raise NotAllowed(f"this session did not send {message.id}")

@@ -13,7 +13,7 @@ from mam.app.observation.ls import describe
 from mam.core.activity import UNKNOWN
 from mam.core.attention import attention, due_in
 from mam.core.errors import MamError
-from mam.core.job_rules import ENDED
+from mam.core.job_rules import AT_REST
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ def _record(transaction: Transaction, current: list[Notice], unsure: Collection[
 
 def _job_facts(session: Mapping[str, Any]) -> dict[str, bool]:
     """Return whether a session has an open job, and whether it is silent about it."""
-    is_open = bool(session["job"]) and session["job_status"] not in ENDED
+    is_open = bool(session["job"]) and session["job_status"] not in AT_REST
     return {"has_job": is_open, "is_silent": bool(session["job_silent"])}
 
 

@@ -133,9 +133,9 @@ def _jobs(context: Context, rows: Sequence[Row]) -> dict[str, tuple[str, float |
 
 def _is_open(status: str | None) -> bool:
     # Imported here: the modules for signing are slow to import, and few sessions have a job.
-    from mam.core.job_rules import ENDED
+    from mam.core.job_rules import AT_REST
 
-    return status not in ENDED
+    return status not in AT_REST
 
 
 def _conversation(context: Context, row: Row) -> tuple[str | None, bool | None]:

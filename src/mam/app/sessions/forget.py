@@ -36,7 +36,7 @@ def forget(context: Context, caller: Caller, target: str, *, worktree: bool = Fa
         remove_dead_pane(context, row)
 
         def work(transaction: Transaction) -> None:
-            end_messages(transaction, row, "the session was forgotten", by=caller.name)
+            end_messages(transaction, row, "the session was forgotten", by=caller.name, also_parked=True)
             transaction.remove(row["id"])
             transaction.intents.end(row["id"])
             transaction.log(caller.name, "forget", row, worktree=removed)

@@ -115,8 +115,20 @@ def listed(transaction: Transaction, *, only_open: bool = False, session_id: str
 
 
 def open_ids(transaction: Transaction) -> set[str]:
-    """Return the ids of the jobs that have not ended."""
+    """Return the ids of the jobs that are open."""
     return {job_id for (job_id,) in transaction.connection.execute(f"SELECT id FROM jobs WHERE {_OPEN}")}  # noqa: S608
+
+
+def unended_ids(transaction: Transaction) -> set[str]:
+    """Return the ids of the jobs that have not ended, including parked ones."""
+    query = f"SELECT id FROM jobs WHERE {_OPEN} OR status='parked'"  # noqa: S608
+    return {job_id for (job_id,) in transaction.connection.execute(query)}
+
+
+def parked(transaction: Transaction) -> list[Job]:
+    """Return the parked jobs, oldest first."""
+    rows = transaction.connection.execute(f"{_SELECT} WHERE status='parked' ORDER BY created_at, id")
+    return [Job(values) for values in rows]
 
 
 def statuses(transaction: Transaction, job_ids: Collection[str]) -> dict[str, tuple[str, float | None]]:

@@ -40,6 +40,7 @@ _FIELDS = (
 )
 _GIVEN = ("id", "session_id", "sender", "text", "is_command", "wanted", "state")
 _OPEN = "state IN ('held', 'typing')"
+_UNENDED = "state IN ('held', 'typing', 'parked')"
 # Only of these mam knows what it typed, and a transcript can show that.
 _UNCONFIRMED = "state='unconfirmed' AND typed IS NOT NULL AND NOT is_command"
 _KEPT = 1000
@@ -120,8 +121,7 @@ def add(transaction: Transaction, message: dict[str, Any]) -> Message:
         (*(message[name] for name in names), transaction.now, transaction.now),
     )
     transaction.connection.execute(
-        "DELETE FROM messages WHERE state NOT IN ('held', 'typing')"
-        " AND seq <= (SELECT max(seq) FROM messages) - ?",
+        f"DELETE FROM messages WHERE NOT {_UNENDED} AND seq <= (SELECT max(seq) FROM messages) - ?",  # noqa: S608
         (_KEPT,),
     )
     recorded = find(transaction, message["id"])
@@ -169,6 +169,19 @@ def open_of(transaction: Transaction, session_id: str | None = None) -> list[Mes
     values = () if session_id is None else (session_id,)
     rows = transaction.connection.execute(f"{_SELECT} WHERE {_OPEN}{which} ORDER BY seq", values)
     return [Message(values) for values in rows]
+
+
+def unended_of(transaction: Transaction, session_id: str) -> list[Message]:
+    """Return the messages of a session that are held, being typed or parked, in order."""
+    rows = transaction.connection.execute(
+        f"{_SELECT} WHERE {_UNENDED} AND session_id=? ORDER BY seq", (session_id,)
+    )
+    return [Message(values) for values in rows]
+
+
+def parked(transaction: Transaction) -> list[Message]:
+    """Return the parked messages of every session, in order."""
+    return listed(transaction, only_parked=True, limit=-1)
 
 
 def has_work(transaction: Transaction) -> bool:
@@ -264,12 +277,19 @@ def correct_by_prompt(transaction: Transaction, row: Row, prompt: str, at: float
 
 
 def listed(
-    transaction: Transaction, *, session_id: str | None = None, sender: str | None = None, limit: int = 50
+    transaction: Transaction,
+    *,
+    session_id: str | None = None,
+    sender: str | None = None,
+    only_parked: bool = False,
+    limit: int = 50,
 ) -> list[Message]:
-    """Return the last messages to a session, or from a sender, oldest first."""
-    field, value = ("session_id", session_id) if session_id else ("sender", sender)
+    """Return the last messages, oldest first: to a session, from a sender, or only parked ones."""
+    filters = {"session_id": session_id, "sender": sender, "state": "parked" if only_parked else None}
+    given = {field: value for field, value in filters.items() if value is not None}
+    which = " AND ".join(f"{field}=?" for field in given)
     rows = transaction.connection.execute(
-        f"{_SELECT} WHERE {field}=? ORDER BY seq DESC LIMIT ?", (value, limit)
+        f"{_SELECT} WHERE {which} ORDER BY seq DESC LIMIT ?", (*given.values(), limit)
     )
     return [Message(values) for values in rows.fetchall()][::-1]
 

@@ -70,6 +70,15 @@ def set_published(transaction: Transaction, numbers: Iterable[int]) -> None:
     )
 
 
+def empty(transaction: Transaction) -> int:
+    """Delete every row, so that nothing of it is published; return how many were still to be published."""
+    (count,) = transaction.connection.execute(
+        "SELECT count(*) FROM outbox WHERE published_at IS NULL"
+    ).fetchone()
+    transaction.connection.execute("DELETE FROM outbox")
+    return int(count)
+
+
 def is_waiting(transaction: Transaction, numbers: Iterable[int]) -> bool:
     """Tell whether the broker has not acknowledged all of these rows yet."""
     query = "SELECT 1 FROM outbox WHERE seq=? AND published_at IS NULL"

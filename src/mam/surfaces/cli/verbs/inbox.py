@@ -15,18 +15,23 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 List the last messages to a session with the state of each. With --sent, list the messages that
-you, or the session, have sent. --withdraw takes back a message that is still held."""
+you, or the session, have sent. --withdraw takes back a message that is still held or parked.
+A parked message waits for you: --release lets mam type it to its session as it is now."""
 EXAMPLES = """
   mam inbox api
   mam inbox --sent                     your own messages
   mam inbox --sent api --json
-  mam inbox --withdraw m_1f00ab42      take back a held message"""
+  mam inbox --withdraw m_1f00ab42      take back a held message
+  mam inbox --parked                   parked messages to any session
+  mam inbox --release m_1f00ab42 m_5d2c0e91
+  mam inbox --release all"""
 _STYLES = {
     MessageState.SUBMITTED: "green",
     MessageState.QUEUED: "green",
     MessageState.HELD: "yellow",
     MessageState.UNCONFIRMED: "red",
     MessageState.FAILED: "red",
+    MessageState.PARKED: "yellow",
 }
 
 
@@ -36,7 +41,11 @@ def add_options(parser: Parser) -> None:
 
     parser.add_argument("name", metavar="NAME", nargs="?", help="name or id of the session")
     parser.add_argument("--sent", action="store_true", help="list sent messages instead of received ones")
-    parser.add_argument("--withdraw", metavar="ID", help="take back a message that is still held")
+    parser.add_argument("--parked", action="store_true", help="list only parked messages")
+    parser.add_argument("--withdraw", metavar="ID", help="take back a message that is still held or parked")
+    parser.add_argument(
+        "--release", metavar="ID", nargs="+", help="release parked messages: their ids, or all"
+    )
     parser.add_argument("--limit", metavar="N", type=count, default=50, help="at most this many (50)")
 
 
@@ -45,10 +54,32 @@ def run(call: Invocation) -> int:
     options = call.options
     if options.withdraw is not None:
         return _withdraw(call, options.withdraw)
-    if options.name is None and not options.sent:
-        raise Usage("name a session, or use --sent", hint="mam inbox NAME")
-    messages = call.fleet.messages.inbox(options.name, sent=options.sent, limit=options.limit)
+    if options.release is not None:
+        return _release(call, options.release)
+    if options.name is None and not (options.sent or options.parked):
+        raise Usage("name a session, or use --sent or --parked", hint="mam inbox NAME")
+    messages = call.fleet.messages.inbox(
+        options.name, sent=options.sent, parked=options.parked, limit=options.limit
+    )
     return call.say({"messages": messages}, *([] if call.as_json else show(messages, call.paint())))
+
+
+def _release(call: Invocation, ids: list[str]) -> int:
+    from mam.surfaces.cli.render_sessions import clean
+
+    if "all" in ids and len(ids) > 1:
+        raise Usage("--release takes ids, or all", hint="mam inbox --release all")
+    outcomes = call.fleet.messages.release(*([] if ids == ["all"] else ids))
+    lines = [] if outcomes else ["no message is parked"]
+    for outcome in outcomes:
+        name, reason = clean(outcome["message_id"]), f": {clean(outcome['reason'], 300)}"
+        if outcome["released"]:
+            to = f"{name} to {clean(outcome['session'])} is {outcome['state']}"
+            lines.append(f"released: {to}{reason if outcome['reason'] else ''}")
+        else:
+            lines.append(f"not released: {name}{reason}")
+    call.say({"messages": outcomes}, *lines)
+    return 0 if all(outcome["released"] for outcome in outcomes) else 1
 
 
 def _withdraw(call: Invocation, message_id: str) -> int:

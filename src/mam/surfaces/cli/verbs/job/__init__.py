@@ -16,7 +16,7 @@ Delegate work to an agent, follow its events, and see how it ended.
 
 mam records every event in .mam/state.db before it does anything else. A command that an agent
 runs without a job id uses the agent's own job. Exit codes of wait: 0 completed, 1 error or
-cancelled, 2 timeout."""
+cancelled, 2 timeout, 4 parked."""
 EXAMPLES = """
   mam job submit --agent codex --prompt "make the tests pass" --validate check.sh --expect report.md
   mam job submit --type loop --reviewer codex --prompt-file task.md --max-rounds 2
@@ -30,7 +30,8 @@ EXAMPLES = """
   mam job logs 1f00ab42
   mam job logs 1f00ab42 --output
   mam job verify 1f00ab42 --validate check.sh
-  mam job cancel 1f00ab42 --reason "no longer needed" --stop"""
+  mam job cancel 1f00ab42 --reason "no longer needed" --stop
+  mam job release 1f00ab42 5d2c0e91"""
 TAKES_REST = True
 SUBCOMMANDS = {
     "submit": "give work to an agent, and follow it to its end",
@@ -41,6 +42,7 @@ SUBCOMMANDS = {
     "logs": "print the log of a job",
     "verify": "run a script on a job, and exit with its exit code",
     "cancel": "end a job at once",
+    "release": "open parked jobs again",
 }
 
 

@@ -26,6 +26,7 @@ _STYLES = {
     JobStatus.COMPLETED: "green",
     JobStatus.ERROR: "red",
     JobStatus.CANCELLED: "dim",
+    JobStatus.PARKED: "yellow",
     "permission_required": "yellow bold",
     "dropped": "red",
     "timeout": "red",
