@@ -46,7 +46,14 @@ DEFAULTS: dict[str, Any] = {
 _HEAD = ("schema_version", "job_id", "status", "created_at", "updated_at", "prompt")
 # Types of the fields whose default is None and whose value is not a text.
 _KINDS: dict[str, type] = {"broker": dict, "validation": dict, "max_rounds": int, "command": list}
-_LONGEST_SECONDS, _LONGEST_TOKEN = 1e9, 1024
+# Further facts that the ledger keeps of a job and its record does not show, by their types.
+_TEXTS = (
+    *("message_id", "worker_session_id", "reviewer_session_id", "claim", "turn", "program"),
+    *("activity", "waiting_for", "asks", "parked_from"),
+)
+_TIMES = ("began", "prompted_at", "activity_at", "worked_at", "turn_told", "nudged_at")
+_FLAGS = ("trust", "mcp", "was_held")
+_LONGEST_SECONDS, _LAST_TIME, _LONGEST_TOKEN = 1e9, 253402300800.0, 1024
 _TAIL = ("attempt", "last_seq", "last_event_at", "session_id", "auth_token")
 
 
@@ -100,6 +107,32 @@ def parse_record(document: object) -> dict[str, Any] | None:
     is_token = isinstance(token, str) and token.isascii() and 0 < len(token) <= _LONGEST_TOKEN
     fields["auth_token"] = token if is_token else None
     return fields
+
+
+def parse_facts(document: object) -> dict[str, Any] | None:
+    """Return the facts of a job from a ledger that anybody may have written; None if there are none.
+
+    A default replaces every value of a wrong type. Facts that name a process are left out: it was one of
+    another machine, or of another time.
+    """
+    if not isinstance(document, dict):
+        return None
+    facts = {key: _fitting(key, document.get(key), default) for key, default in DEFAULTS.items()}
+    if facts["type"] not in rules.TYPES:
+        facts["type"] = rules.ONCE
+    for key in _TEXTS:
+        if _is_sound(document.get(key)):
+            facts[key] = document[key]
+    for key in _TIMES:
+        value = document.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _LAST_TIME:
+            facts[key] = float(value)
+    facts |= {key: True for key in _FLAGS if document.get(key) is True}
+    arguments = document.get("args")
+    if isinstance(arguments, list):
+        facts["args"] = [argument for argument in arguments if _is_sound(argument)]
+    facts["dropped"] = _count(document, "dropped", 0)
+    return facts
 
 
 def _fitting(key: str, value: object, default: object) -> object:

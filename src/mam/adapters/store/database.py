@@ -90,7 +90,7 @@ def connect_to_copy(path: str) -> sqlite3.Connection:
         try:
             name = os.path.join(folder, "copy.db")
             for suffix in ("", "-wal"):
-                _copy_regular(path + suffix, name + suffix, is_required=not suffix)
+                copy_regular(path + suffix, name + suffix, is_required=not suffix)
             source = sqlite3.connect(name, isolation_level=None)
             try:
                 source.execute("PRAGMA trusted_schema=OFF")
@@ -122,8 +122,10 @@ def copy_stamp(path: str) -> tuple[object, ...]:
     return tuple(stamps)
 
 
-def _copy_regular(source: str, target: str, *, is_required: bool) -> None:
-    """Copy a regular file; refuse a link, a FIFO and everything else that is not one."""
+def copy_regular(
+    source: str, target: str, *, is_required: bool, largest: int = _LARGEST_COPY, flushed: bool = False
+) -> None:
+    """Copy a regular file into a new one; refuse a link, a FIFO and everything else that is not one."""
     import shutil
     import stat
 
@@ -137,10 +139,17 @@ def _copy_regular(source: str, target: str, *, is_required: bool) -> None:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
             raise damaged(source, "it is not a regular file")
-        if facts.st_size > _LARGEST_COPY:
+        if facts.st_size > largest:
             raise damaged(source, "it is too large to be read")
-        with open(target, "xb") as copy:
+        with open(target, "xb", opener=_open_private) as copy:
             shutil.copyfileobj(file, copy)
+            if flushed:
+                copy.flush()
+                os.fsync(copy.fileno())
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def read_meta(connection: sqlite3.Connection, path: str, keys: Sequence[str]) -> dict[str, object]:

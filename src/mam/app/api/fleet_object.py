@@ -15,6 +15,7 @@ from mam.app.context.context import open_all_contexts, open_context
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from mam.app.agent_tools.connected_client import ConnectedClient
     from mam.app.api.agent_tools import Agents
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from mam.app.monitor.resident import ResidentTask
     from mam.core.caller import Caller
     from mam.core.settings import Settings
+
+    Document = dict[str, Any]
 
 
 class Fleet:
@@ -137,6 +140,50 @@ class Fleet:
 
         self._access.begin()
         return init(self._access.context, self._access.caller)
+
+    def init_trust(self, *, keep: bool = False) -> Document:
+        """Take in a root that somebody else made; with `keep`, release at once what was parked.
+
+        Returns `{registry, changed, kept, taken, parked, dropped, left_out, left_out_count, files_left}`, and
+        with `keep` also `released`; in a root that is this user's already only `{registry, changed}`. Raises
+        Refused in a root of another state, and NotAllowed if the caller is a session.
+        """
+        from mam.app.sessions.init_trust import trust
+
+        document = trust(self._access.context, self._access.caller)
+        if keep and document["changed"]:
+            # The task of a job goes out with its job.
+            jobs = self.jobs.release()
+            document["released"] = {"jobs": jobs, "messages": self.messages.release()}
+        return document
+
+    def init_copy(self) -> Document:
+        """Make the copy of a root a root of its own; conversations, jobs and messages stay with the original.
+
+        Returns what `init_trust` returns, with the `original`. Raises Refused, NotAllowed.
+        """
+        from mam.app.sessions.init_trust import make_own
+
+        return make_own(self._access.context, self._access.caller)
+
+    def init_take_over(self) -> Document:
+        """Change a root from here that another machine or container has changed, and has left for a while.
+
+        Returns `{registry, changed, former}`. Raises RootElsewhere while it is in use there, and Refused and
+        NotAllowed as `init_trust`.
+        """
+        from mam.app.sessions.init_take_over import take_over
+
+        return take_over(self._access.context, self._access.caller)
+
+    def init_new(self) -> Document:
+        """Begin anew in a root whose state is gone; `panes` are live agents that `sessions.adopt` takes back.
+
+        Returns `{registry, changed, panes}`. Raises Refused, NotAllowed.
+        """
+        from mam.app.sessions.init_new import begin_anew
+
+        return begin_anew(self._access.context, self._access.caller)
 
     @property
     def root(self) -> str:

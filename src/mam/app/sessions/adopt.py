@@ -48,6 +48,9 @@ def adopt(
         workspace=adopted_pane.path or context.workspace,
     )
     row["role"] = names.parse_role(role)
+    if names.is_session_id(adopted_pane.mark) and context.registry.view().by_id(adopted_pane.mark) is None:
+        # The agent was launched with this id, and knows itself by it.
+        row["id"] = adopted_pane.mark
     return adopt_pane(context, caller, row, adopted_pane)
 
 
@@ -156,13 +159,13 @@ def _find_pane(
         )
     if session_name != tmux_session and any(pane.session_name == session_name for pane in listing.panes):
         raise NameTaken(f"tmux server '{server}' has a session named '{session_name}' already")
-    if panes[0].mark and not _has_lost_record(context, panes[0]):
+    if panes[0].mark and not has_lost_record(context, panes[0]):
         root = directory_of(panes[0].root) or "another root"
         raise NotAllowed(f"pane {panes[0].id} is a session of {root} already")
     return panes[0]
 
 
-def _has_lost_record(context: Context, pane: Pane) -> bool:
+def has_lost_record(context: Context, pane: Pane) -> bool:
     """Tell whether no registry has the session that a pane is marked with.
 
     The state of its root was deleted, such as by `git clean`, and the root was made anew.

@@ -190,6 +190,11 @@ def has_work(transaction: Transaction) -> bool:
     return transaction.connection.execute(query).fetchone() is not None
 
 
+def disown_all(transaction: Transaction) -> None:
+    """Record that no process types a message any more, so that the next delivery looks for the proofs."""
+    transaction.connection.execute("UPDATE messages SET owner=NULL WHERE state='typing'")
+
+
 def note_look(transaction: Transaction, message_id: str, looked: dict[str, int]) -> None:
     """Record how far the transcripts reached that do not show a message yet."""
     transaction.connection.execute(

@@ -116,6 +116,20 @@ def find(transaction: Transaction, team_id: str) -> Team | None:
     return Team(row) if row else None
 
 
+def disown_all(transaction: Transaction) -> None:
+    """Record that no process onboards a member any more, so that the next change goes on with it."""
+    transaction.connection.execute("UPDATE members SET owner=NULL WHERE owner IS NOT NULL")
+
+
+def end_all(transaction: Transaction) -> None:
+    """End every team and close every member, in the record only: sessions and panes stay as they are."""
+    transaction.connection.execute("UPDATE teams SET ended_at=? WHERE ended_at IS NULL", (transaction.now,))
+    transaction.connection.execute(
+        "UPDATE members SET state=?, closed_at=?, owner=NULL, words=NULL WHERE state!=?",
+        (CLOSED, transaction.now, CLOSED),
+    )
+
+
 def listed(transaction: Transaction, *, ended: bool = False) -> list[Team]:
     """Return the teams that have not ended, or with `ended` all teams, oldest first."""
     where = "" if ended else " WHERE ended_at IS NULL"

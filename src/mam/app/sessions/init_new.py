@@ -1,0 +1,61 @@
+"""Begins anew in a root whose state is gone: --new."""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.store import database
+from mam.app.context import claims
+from mam.app.context.authority import require_person
+from mam.app.context.network_warning import warn_of_network
+from mam.app.sessions.adopt import has_lost_record
+from mam.app.sessions.root_ways import answer_elsewhere
+from mam.core.root_mark import directory_of
+from mam.core.root_state import RootState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
+
+    Document = dict[str, Any]
+
+_COMMAND = "mam init --new"
+
+
+def begin_anew(context: Context, caller: Caller) -> Document:
+    """Make a fresh root with a fresh id where the recorded state is missing, or where there is none yet.
+
+    A registry file that is still there is taken in. `panes` are the live panes that the lost state had.
+    """
+    require_person(caller, _COMMAND)
+    context.root.forget_verdict()
+    verdict = context.root.verdict()
+    if verdict.state not in (RootState.MISSING, RootState.NEW):
+        return answer_elsewhere(context, _COMMAND)
+    if verdict.state == RootState.MISSING:
+        if verdict.known is not None:
+            # The new folder may get the inode of the lost one.
+            context.user_state.forget_root(verdict.known.id)
+        with database.errors(context.paths.state):
+            context.paths.make_state_folder()
+            context.root.record(os.urandom(8).hex(), is_complete=False)
+        context.root.forget_verdict()
+    claims.change(context, lambda transaction: transaction.log(caller.name, "init", None, _COMMAND))
+    warn_of_network(context)
+    return {"registry": context.paths.yaml, "changed": True, "panes": _panes_without_row(context)}
+
+
+def _panes_without_row(context: Context) -> list[Document]:
+    """Return the live panes that carry the mark of this root and a session that it does not have."""
+    server = context.server_name(None)
+    return [
+        {"pane": pane.id, "tmux_session": pane.session_name, "tmux_server": server, "session_id": pane.mark}
+        for pane in context.tmux(server).panes(full=True).panes
+        if pane.mark
+        and not pane.dead
+        and directory_of(pane.root) == context.paths.root
+        and has_lost_record(context, pane)
+    ]
