@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import os
 import random
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.store.making import FIRST, NOON, Store, check_invariants, new_row
+from tests.other_user import NOBODY, as_nobody
 
 from mam.adapters.store import database
 from mam.adapters.store.intents import Intent
@@ -362,31 +362,6 @@ class TestReadOnly:
             return "written"
 
         assert as_nobody(write) == "read_only"
-
-
-NOBODY = os.getuid() or 65534
-
-
-def as_nobody(work):
-    """Return the result of work in a child process without the rights of root."""
-    read, write = os.pipe()
-    child = os.fork()  # noqa: TID251  (a process cannot get its rights back)
-    if child == 0:
-        try:
-            if os.getuid() == 0:
-                os.setgroups([])
-                os.setgid(NOBODY)
-                os.setuid(NOBODY)
-            answer = repr(work())
-        except BaseException as error:
-            answer = repr(f"{type(error).__name__}: {error}")
-        os.write(write, answer.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, encoding="utf-8") as answer:
-        output = answer.read()
-    os.waitpid(child, 0)
-    return ast.literal_eval(output)
 
 
 class TestUserState:

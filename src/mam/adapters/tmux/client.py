@@ -11,8 +11,15 @@ import sys
 from time import monotonic, sleep
 
 from mam.adapters.system import child_process
-from mam.adapters.tmux import argv, parse
-from mam.adapters.tmux.error_translation import NoServer, ServerEnded, from_stderr, no_answer, refusal
+from mam.adapters.tmux import argv, parse, server_socket
+from mam.adapters.tmux.error_translation import (
+    ForeignServer,
+    NoServer,
+    ServerEnded,
+    from_stderr,
+    no_answer,
+    refusal,
+)
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,
@@ -42,12 +49,32 @@ _NUDGE_INTERVAL = 0.015
 # How long a server may take to end.
 _ENDING_SECONDS = 5.0
 _new_enough: dict[str, str] = {}
+# What a client needs to run and to find its server, and the PATH that a pane gets from it. A client sends its
+# whole environment to the server.
+_NEEDED = frozenset(
+    (
+        "DYLD_FALLBACK_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "LOCALE_ARCHIVE",
+        "LOCPATH",
+        "PATH",
+        "TERM",
+        "TERMINFO",
+        "TERMINFO_DIRS",
+        "TMUX_TMPDIR",
+    )
+)
 
 
 class Tmux:
     """One tmux server, given by its `-L` name or socket path; it need not run."""
 
-    __slots__ = ("_environ", "_path", "_prefix", "server", "timeout")
+    __slots__ = ("_environ", "_path", "_prefix", "_whole_environ", "server", "timeout")
 
     def __init__(
         self, server: str, *, timeout: float = TIMEOUT, environ: Mapping[str, str] | None = None
@@ -56,17 +83,24 @@ class Tmux:
         self.server = server
         self.timeout = timeout
         self._prefix = argv.server_arguments(server)
-        self._environ = clean_environment(os.environ if environ is None else environ)
+        # A new server keeps the environment of the client that starts it, and gives it to a person's shells.
+        self._whole_environ = clean_environment(os.environ if environ is None else environ)
+        self._environ = needed_environment(self._whole_environ)
         self._path: str | None = None
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment that tmux is run with."""
+        """The environment of calls that start no session."""
         return self._environ
 
     def command_prefix(self, *flags: str) -> list[str]:
-        """Return the beginning of every command line for this server. Raises TmuxMissing."""
+        """Return the beginning of every command line for this server. Raises TmuxMissing, ForeignServer."""
+        self.check_socket()
         return [self._program(), "-u", *flags, *self._prefix]
+
+    def check_socket(self) -> None:
+        """Raise ForeignServer if the socket is not this user's, or others could replace it."""
+        server_socket.check_socket(self.socket_path(), self.server)
 
     def panes(self, full: bool = False) -> Listing:
         """Return every pane of the server in one call. Never raises: a failed listing is not `confirmed`."""
@@ -193,13 +227,16 @@ class Tmux:
             name, launch, session_id=session_id, root=root, width=width, height=height, nonce=nonce
         )
         # rpartition, because the name of a session, which stands before, may hold the same text.
-        answer, _, alone = self._call_with_retry(command, cwd).rpartition(f"{nonce}alone".encode())
+        answer = self._call_with_retry(command, cwd, self._whole_environ)
+        answer, _, alone = answer.rpartition(f"{nonce}alone".encode())
         pane = self._require_pane(answer, nonce)
         if alone.strip() == b"1,1":
             return pane
         return self._find_started(name, launch[-1], pane, session_id, root)
 
-    def _call_with_retry(self, command: list[str], cwd: str | None = None) -> bytes:
+    def _call_with_retry(
+        self, command: list[str], cwd: str | None = None, env: dict[str, str] | None = None
+    ) -> bytes:
         """Run a command, and repeat it if the server ended meanwhile.
 
         A server that has just lost its last pane ends and takes no commands. Whatever it began has ended with
@@ -210,7 +247,7 @@ class Tmux:
         deadline = Deadline(_ENDING_SECONDS, clock=monotonic)
         while True:
             try:
-                return self._call(command, cwd=cwd)
+                return self._call(command, cwd=cwd, env=env)
             except ServerEnded:
                 if not deadline.pause(0.01):
                     raise
@@ -348,15 +385,17 @@ class Tmux:
 
     def socket_path(self) -> str:
         """Return the path of the server's socket."""
-        from mam.adapters.tmux import server_shutdown as server
-
-        return server.socket_path(self._prefix, self._environ)
+        return server_socket.socket_path(self._prefix, self._environ)
 
     def server_pid(self) -> int | None:
-        """Return the pid of the server, also if it does not answer; None if no server listens."""
+        """Return the pid of the server, even a silent one; None if no server of this user listens."""
         from mam.adapters.tmux import server_shutdown as server
 
-        return server.listener(self._prefix, self._environ)
+        try:
+            self.check_socket()
+        except ForeignServer:
+            return None
+        return server.listener(self.socket_path())
 
     def kill_server(self, timeout: float = 15.0) -> None:
         """End the server and all its panes, and prove that its process is gone. For tests and the demo."""
@@ -407,7 +446,10 @@ class Tmux:
         env: dict[str, str] | None = None,
         partial: bool = False,
     ) -> bytes:
-        """Run one tmux client. With partial, a missing target of single commands is not an error."""
+        """Run one tmux client. With partial, a missing target of single commands is not an error.
+
+        Without env the server learns only what every client needs.
+        """
         command_line = [*self.command_prefix(), *command]
         try:
             answer = child_process.run(
@@ -468,6 +510,11 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in environ.items()
         if not name.startswith(("MAM_", "TMUX")) or name == "TMUX_TMPDIR"
     }
+
+
+def needed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an environment that a tmux client needs to look, type, and change a pane."""
+    return {name: value for name, value in environ.items() if name in _NEEDED or name.startswith("LC_")}
 
 
 def new_nonce() -> str:

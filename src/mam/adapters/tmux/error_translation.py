@@ -8,6 +8,7 @@ PaneGone
 TerminalsDown
   NoAnswer      the server did not answer in time: it may or may not have carried out the request
   ServerEnded   the server ended during the request: the same, and none of its panes exists any more
+  ForeignServer the socket is not this user's, so mam sent nothing to it
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ class NoAnswer(TerminalsDown):
 
 class ServerEnded(TerminalsDown):
     """The tmux server ended during the request."""
+
+
+class ForeignServer(TerminalsDown):
+    """The socket of the tmux server is another user's."""
+
+    retryable = False
 
 
 # "error connecting" can mean an absent or a forbidden server; the end of the line tells which.

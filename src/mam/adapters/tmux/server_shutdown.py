@@ -15,23 +15,15 @@ from mam.core.errors import MamError, TerminalsDown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 
-def socket_path(prefix: list[str], environ: Mapping[str, str]) -> str:
-    """Return the socket path of the server of `-L NAME` or `-S PATH`."""
-    option, value = prefix
-    if option == "-S":
-        return value
-    return f"{environ.get('TMUX_TMPDIR') or '/tmp'}/tmux-{os.getuid()}/{value}"  # noqa: S108  (tmux chooses this path)
-
-
-def listener(prefix: list[str], environ: Mapping[str, str]) -> int | None:
+def listener(path: str) -> int | None:
     """Return the pid of the listener on the socket; the kernel knows it even for a stopped process."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:
-            client.connect(os.fsencode(socket_path(prefix, environ)))
+            client.connect(os.fsencode(path))
             if sys.platform == "darwin":
                 return int(client.getsockopt(0, 2))  # SOL_LOCAL, LOCAL_PEERPID
             credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -26,7 +26,7 @@ def show_tiled(tmux: Tmux, session_ids: list[str], environ: Mapping[str, str]) -
     command = tiles(
         session_ids, [tmux.attach_argv(session_id) for session_id in session_ids], _terminal_size()
     )
-    session_id = tmux._call(command).decode("ascii", "replace").strip()
+    session_id = tmux._call(command, env=tmux._whole_environ).decode("ascii", "replace").strip()
     client = tmux.attach_argv(session_id)
     clean = {name: value for name, value in environ.items() if name not in ("TMUX", "TMUX_PANE")}
     pid = os.posix_spawn(client[0], client, clean)

@@ -202,11 +202,15 @@ def _leftovers(context: Context) -> Iterator[Finding]:
 
 def _servers(context: Context) -> Iterator[Finding]:
     for server in _server_names(context):
+        try:
+            context.tmux(server).check_socket()
+        except MamError as error:
+            yield finding(f"server {server}", False, error.message, error.hint)
+            continue
         listing = context.tmux(server).panes()
         if not listing.confirmed:
-            yield finding(
-                f"server {server}", False, listing.error or "does not answer", f"tmux -L {server} ls"
-            )
+            mend = f"tmux {_server_option(server)} ls"
+            yield finding(f"server {server}", False, listing.error or "does not answer", mend)
         elif listing.server_pid is None:
             yield finding(f"server {server}", True, "is not running")
         else:

@@ -12,7 +12,7 @@ from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.activity import IDLE, WAITING
 from mam.core.attention import attention
 from mam.core.drift_detection import drift_class
-from mam.core.errors import MamError
+from mam.core.errors import MamError, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import OWN
 from mam.core.session_row import current_conversation, is_running, own_id
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.registry import View
     from mam.adapters.tmux.parse import Listing
+    from mam.app.context.liveness import SessionLiveness
     from mam.app.observation.activity import SessionEvidence
     from mam.core.session_row import Row
 
@@ -111,6 +112,7 @@ def describe(
         _conversation(context, row) if is_ours else (current_conversation(row), None) for row in rows
     ]
     liveness_by_name = check_all_liveness(context, rows, full=thorough, requests=requests)
+    _warn_of_foreign_servers(context, rows, liveness_by_name)
     now = context.now()
     sessions = activity.gather(context, rows, liveness_by_name, reports, thorough=thorough)
     jobs = _jobs(context, rows)
@@ -118,6 +120,18 @@ def describe(
         _entry(context, view, session, conversation, now, jobs=jobs)
         for session, conversation in zip(sessions, open_conversations, strict=True)
     ]
+
+
+def _warn_of_foreign_servers(
+    context: Context, rows: Sequence[Row], liveness_by_name: dict[str, SessionLiveness]
+) -> None:
+    """Say why a session is unknown, if its tmux server is not this user's."""
+    unknown = (row for row in rows if liveness_by_name[row["name"]].state == Liveness.UNKNOWN)
+    for server in sorted({row["tmux_server"] for row in unknown}):
+        try:
+            context.tmux(server).check_socket()
+        except TerminalsDown as error:
+            context.warn(error.message)
 
 
 def _jobs(context: Context, rows: Sequence[Row]) -> dict[str, tuple[str, float | None]]:

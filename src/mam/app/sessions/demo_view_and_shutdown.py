@@ -6,8 +6,6 @@ import os
 from contextlib import suppress
 
 from mam.adapters.system import exit_watch, process
-from mam.adapters.tmux import argv
-from mam.adapters.tmux.server_shutdown import socket_path
 from mam.core.errors import StopUnconfirmed
 from mam.core.session_row import is_running
 
@@ -45,4 +43,4 @@ def end(context: Context, server: str) -> None:
         pids = ", ".join(str(identity.pid) for identity in survivors) or str(tmux.server_pid())
         raise StopUnconfirmed(f"processes {pids} of the demonstration still run", hint=f"tmux -L {server} ls")
     with suppress(FileNotFoundError):
-        os.unlink(socket_path(argv.server_arguments(server), context.environ))
+        os.unlink(tmux.socket_path())
