@@ -56,6 +56,11 @@ def test_what_one_kind_alone_is_told() -> None:
         {"messages": [" -> b"]},
         {"messages": [1]},
         {"answers": "nobody"},
+        {"safe_roots": "/srv"},
+        {"safe_roots": ["srv"]},
+        {"safe_roots": ["~/srv"]},
+        {"safe_roots": ["/srv\0"]},
+        {"safe_roots": [1]},
     ],
 )
 def test_what_else_is_not(values) -> None:
@@ -73,6 +78,7 @@ def test_what_else_is_not(values) -> None:
         {"notify_command": ["rm"]},
         {"judge_command": ["rm"]},
         {"codex": {"bypass_hook_trust": True}},
+        {"safe_roots": ["/srv/app", "/srv/teams/*"]},
     ],
 )
 def test_what_the_file_of_a_root_cannot_set(values) -> None:

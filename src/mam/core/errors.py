@@ -5,7 +5,7 @@
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
         SessionNotFound CardNotFound JobNotFound TaskNotFound TeamNotFound NoRegistry AmbiguousTarget
         NameTaken NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused NoDialog
-        RootRefused: RootForeign RootCopy RootElsewhere RootMissing
+        RootRefused: RootForeign RootCopy RootElsewhere RootMissing RootUnsafe RootOnNetwork
       Damaged                     mam's own records are damaged; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 something outside of mam is not available now
@@ -166,6 +166,18 @@ class RootMissing(RootRefused):
     """The state of this root is gone."""
 
     code = "root_missing"
+
+
+class RootUnsafe(RootRefused):
+    """Another user could have written what lies in this root."""
+
+    code = "root_unsafe"
+
+
+class RootOnNetwork(RootRefused):
+    """This root lies on a network file system."""
+
+    code = "root_network"
 
 
 class AmbiguousTarget(Refused):

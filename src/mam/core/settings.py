@@ -30,6 +30,7 @@ USER_ONLY = (
     "mcp",
     "messages",
     "notify_command",
+    "safe_roots",
 )
 # MCP tools that an agent gets only if the operator allows them.
 GUARDED_TOOLS = ("answer_prompt", "kill", "purge")
@@ -52,6 +53,7 @@ class Settings:
         "permissions",
         "ready_timeout",
         "resident",
+        "safe_roots",
         "team_permissions",
         "tmux_server",
         "validation_timeout",
@@ -77,6 +79,8 @@ class Settings:
         self.messages: Rule = authority.ALL
         self.answers = authority.PARENT
         self.broker: Broker | None = None
+        # Roots that mam uses whoever owns them, and also on a network file system.
+        self.safe_roots: tuple[str, ...] = ()
         # What sessions may do to others than their descendants, and which guarded tools they get.
         self.mcp: dict[str, Any] = {"message": "descendants", "stop": "descendants", "allow": ()}
 
@@ -106,6 +110,7 @@ class Settings:
             "answers": _answers,
             "broker": _broker,
             "mcp": _mcp,
+            "safe_roots": _paths,
         }
         for key, value in values.items():
             if key not in checks:
@@ -199,6 +204,14 @@ def _switch(value: object) -> bool:
 def _command(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
         raise TypeError("it must be a list of words, the program first")
+    return tuple(value)
+
+
+def _paths(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(
+        isinstance(path, str) and path.startswith("/") and "\0" not in path for path in value
+    ):
+        raise ValueError('it must be a list of full paths: ["/srv/app", "/srv/teams/*"]')
     return tuple(value)
 
 

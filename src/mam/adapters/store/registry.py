@@ -15,6 +15,7 @@ from time import monotonic, sleep
 from mam.adapters.store import database, schema
 from mam.adapters.store.intents import Intents
 from mam.adapters.store.root_paths import fingerprint
+from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.rows_and_log import Transaction, choose
 from mam.core.errors import Damaged, MamError, Unavailable
 from mam.core.session_row import with_all_fields, with_new_fields
@@ -68,12 +69,17 @@ class Registry:
     """Reads and changes of one root's sessions."""
 
     def __init__(
-        self, paths: RootPaths, clock: Callable[[], float], root: RootIdentity | None = None
+        self,
+        paths: RootPaths,
+        clock: Callable[[], float],
+        root: RootIdentity | None = None,
+        safety: RootSafety | None = None,
     ) -> None:
         """Store the paths; open nothing yet. Without `root` every root counts as known."""
         self.paths = paths
         self.clock = clock
         self.root = root
+        self.safety = safety or RootSafety(paths)
         self._is_reporting = False
         self._connection: sqlite3.Connection | None = None
         self._is_writer = False
@@ -94,8 +100,9 @@ class Registry:
     def reader(self) -> sqlite3.Connection | None:
         """Return a connection for reading, or None without a database."""
         self._close_if_replaced()
+        if self._connection is None:
+            self.safety.check()
         if self._connection is None and os.path.exists(self.paths.db):
-            self.paths.check()
             if self.root is None or self.root.verdict().is_ours:
                 return self._connect_to_read()
             self.close()
@@ -130,6 +137,7 @@ class Registry:
         return self._connection
 
     def _connect_to_write(self) -> sqlite3.Connection:
+        self.safety.check()
         root = None if self._is_reporting else self.root
         if root is not None:
             root.check()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.root_safety import RootSafety
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.user_state import UserState
     from mam.core.errors import RootRefused
@@ -63,8 +64,11 @@ class RootVerdict:
 class RootIdentity:
     """The identity of one root for one process. Nothing is read before it is needed."""
 
-    def __init__(self, paths: RootPaths, user_state: UserState, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, paths: RootPaths, user_state: UserState, clock: Callable[[], float], safety: RootSafety
+    ) -> None:
         self.paths = paths
+        self.safety = safety
         self.user_state = user_state
         self.clock = clock
         # True while the caller has proven that it belongs to a session of this root, which may have its
@@ -79,6 +83,7 @@ class RootIdentity:
         """Return what the root is; looked up again after its folder or its database was replaced."""
         seen = (database.identity(self.paths.state), database.identity(self.paths.db))
         if self._verdict is None or seen != self._seen:
+            self.safety.check()
             self._verdict = self._judge()
             self._seen = seen
         return self._verdict
@@ -176,7 +181,7 @@ class RootIdentity:
             )
         if verdict.state == RootState.ELSEWHERE:
             return self._elsewhere(verdict.elsewhere)
-        return None
+        return self.safety.refusal_of_change()
 
     def _elsewhere(self, place: Place | None) -> RootElsewhere:
         return RootElsewhere(

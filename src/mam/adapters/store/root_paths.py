@@ -61,7 +61,7 @@ class RootPaths:
                 _write_once(os.path.join(os.path.dirname(self.yaml), ".gitignore"), _IGNORE_YAML)
 
     def check(self) -> None:
-        """Refuse state that another user could have written, or that lies behind a symbolic link.
+        """Refuse state that lies behind a symbolic link. RootSafety judges whose the state is.
 
         A repository can contain links. If mam followed one, it would write and delete files elsewhere.
         """
@@ -73,14 +73,6 @@ class RootPaths:
                 raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam creates its own")
         for suffix in ("", "-wal", "-shm", "-journal"):
             _check_regular(self.db + suffix)
-        try:
-            facts = os.stat(self.state)
-        except FileNotFoundError:
-            return
-        if facts.st_uid != os.geteuid():
-            raise NotAllowed(f"{self.state} belongs to another user", hint="use your own --workspace")
-        if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise NotAllowed(f"other users can write into {self.state}", hint=f"chmod 700 {self.state}")
 
 
 def _check_regular(path: str) -> None:

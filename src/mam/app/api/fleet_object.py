@@ -138,7 +138,8 @@ class Fleet:
         """Make the current directory, or the workspace, a root; return the registry file."""
         from mam.app.sessions.init import init
 
-        self._access.begin()
+        if self._access.context.paths.root == self._access.context.workspace:
+            self._access.begin()
         return init(self._access.context, self._access.caller)
 
     def init_trust(self, *, keep: bool = False) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.core import caller as callers
+from mam.core.errors import RootUnsafe
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -16,8 +17,14 @@ def find_caller(context: Context, pid: int) -> Caller:
     """Return the session in which a process runs; the user where it runs in no session."""
     if not context.environ.get("MAM_SESSION") and not context.environ.get("TMUX_PANE"):
         return callers.user(pid)
-    # A verb that only looks works beside a registry file that mam refuses; a change checks the file itself.
-    return _caller_among(context, context.registry.view_to_show().rows, pid)
+    try:
+        # A verb that only looks works beside a registry file that mam refuses; a change checks the file
+        # itself.
+        rows = context.registry.view_to_show().rows
+    except RootUnsafe:
+        # Whoever could have written the rows does not decide who calls. `init` works below such a root.
+        return callers.user(pid)
+    return _caller_among(context, rows, pid)
 
 
 def find_reporter(context: Context, pid: int) -> Caller:

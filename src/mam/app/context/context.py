@@ -11,8 +11,9 @@ import time
 from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.root_identity import RootIdentity
+from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.user_state import UserState, former_file, state_home
-from mam.app.context.settings import load_settings
+from mam.app.context.settings import load_settings, load_user_settings
 from mam.core.errors import InvalidPath, NoRegistry
 from mam.core.names import parse_server
 from mam.core.root_mark import ID_LENGTH, root_mark
@@ -56,14 +57,21 @@ class Resources:
     Nothing is opened before it is used. Threads do not share resources.
     """
 
-    __slots__ = ("_environ", "_servers", "registry", "root", "user_state")
+    __slots__ = ("_environ", "_servers", "registry", "root", "safety", "user_state")
 
     def __init__(
-        self, paths: RootPaths, environ: Mapping[str, str], clock: Callable[[], float] = time.time
+        self,
+        paths: RootPaths,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+        settings_environ: Mapping[str, str] | None = None,
     ) -> None:
+        """`settings_environ` tells where the user's settings lie, if `environ` does not."""
+        config = environ if settings_environ is None else settings_environ
+        self.safety = RootSafety(paths, lambda: load_user_settings(config).safe_roots, environ)
         self.user_state = UserState(state_home(environ), clock, former_file(environ))
-        self.root = RootIdentity(paths, self.user_state, clock)
-        self.registry = Registry(paths, clock, self.root)
+        self.root = RootIdentity(paths, self.user_state, clock, self.safety)
+        self.registry = Registry(paths, clock, self.root, self.safety)
         self._environ = environ
         self._servers: dict[str, Tmux] = {}
 
@@ -139,7 +147,7 @@ class Context:
             "workspace": workspace,
             "environ": environ,
             "settings_environ": environ if settings_environ is None else settings_environ,
-            "resources": resources or Resources(paths, environ, clock),
+            "resources": resources or Resources(paths, environ, clock, settings_environ),
             "clock": clock,
             "progress": progress,
             "warn": warn,
@@ -169,7 +177,8 @@ class Context:
 
     def for_thread(self) -> Context:
         """Return the same context with separate resources, for another thread."""
-        return self.replace(resources=Resources(self.paths, self.environ, self.clock))
+        resources = Resources(self.paths, self.environ, self.clock, self.settings_environ)
+        return self.replace(resources=resources)
 
     def close(self) -> None:
         """Close everything that is open."""
@@ -273,6 +282,7 @@ class Context:
     def settings(self) -> Settings:
         """Return the settings in force."""
         if not self._settings:
+            self.resources.safety.check()
             self._settings["loaded"] = load_settings(self.paths.root, self.settings_environ)
         return self._settings["loaded"]
 

@@ -8,7 +8,7 @@ import stat
 from mam.adapters.store import database
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import outbox
-from mam.adapters.system import mounts, program_lookup
+from mam.adapters.system import program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims
 from mam.app.context.liveness import judge_liveness
@@ -37,7 +37,10 @@ _BROKER_SECONDS = 5.0
 
 def doctor(context: Context) -> list[Finding]:
     """Return every check as `{check, ok, message, mend}`; ok is None if the check cannot decide."""
-    findings: list[Finding] = []
+    findings = _run(_owner, context)
+    if any(entry["ok"] is False for entry in findings):
+        # Another user could have written the rest.
+        return [*findings, *_run(_roots, context)]
     messages: set[str] = set()
     refusal = context.root.refusal()
     if refusal is not None:
@@ -125,6 +128,12 @@ def _version(context: Context, name: str, program: str) -> Finding:
     )
 
 
+def _owner(context: Context) -> Iterator[Finding]:
+    context.resources.safety.check()
+    if context.paths.exists():
+        yield finding("owner", True, f"only you and root can write what mam reads in {context.paths.root}")
+
+
 def _state(context: Context) -> Iterator[Finding]:
     folder = context.paths.state
     if not os.path.isdir(folder):
@@ -136,14 +145,13 @@ def _state(context: Context) -> Iterator[Finding]:
         return
     yield finding("writable", os.access(folder, os.W_OK), folder, f"check the owner and mode of {folder}")
     facts = os.stat(folder)
-    yield finding("owner", facts.st_uid == os.geteuid(), f"{folder}", "use a root of your own")
     closed = not facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     yield finding("mode", closed, f"{folder} is {stat.S_IMODE(facts.st_mode):o}", f"chmod 700 {folder}")
     for path in (context.paths.db, context.paths.yaml):
         if os.path.exists(path):
             mode = stat.S_IMODE(os.stat(path).st_mode)
             yield finding("mode", not mode & 0o077, f"{path} is {mode:o}", f"chmod 600 {path}")
-    network = mounts.network_filesystem(context.paths.root)
+    network = context.resources.safety.network()
     place = f"on a network file system ({network})" if network else "on a local file system"
     yield finding("file system", not network, f"the root is {place}", "locks may fail there; move the root")
 

@@ -13,7 +13,6 @@ from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
-from mam.app.context.network_warning import warn_of_network
 from mam.app.messages.launch_end import end_messages_of_former_launch
 from mam.app.observation import conversations
 from mam.app.sessions import launch, row_trust
@@ -111,7 +110,6 @@ def start_session(context: Context, caller: Caller, options: CreateOptions) -> t
     options.look_for_names(context)
     plan = _reserve(context, caller, options, workspace)
     try:
-        warn_of_network(context)
         row = _start(context, caller, options, plan)
     except BaseException as error:
         if isinstance(error, Refused) or not plan.get("is_started"):
