@@ -91,12 +91,17 @@ def parse_model(text: str) -> str:
     return text
 
 
+def is_environment_key(text: str) -> bool:
+    """Tell whether text can be the name of a variable."""
+    return bool(re.match(_ENV_KEY, text))
+
+
 def parse_environment(items: list[str]) -> dict[str, str]:
     """Return K=V items as a mapping."""
     variables = {}
     for item in items:
         key, equals, value = item.partition("=")
-        if not equals or not re.match(_ENV_KEY, key) or "\0" in value:
+        if not equals or not is_environment_key(key) or "\0" in value:
             raise InvalidName(f"{_quoted(item)} is not of the form NAME=VALUE", hint="--env EDITOR=vi")
         if key.startswith(("MAM_", "TMUX")) or key == "TERM":
             raise InvalidName(f"mam and tmux set {key} themselves", hint="leave it out")

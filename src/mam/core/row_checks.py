@@ -9,9 +9,18 @@ from __future__ import annotations
 
 import re
 
-from mam.core.errors import InvalidName
-from mam.core.names import is_session_id, parse_kind, parse_server
+from mam.core.errors import InvalidName, Usage
+from mam.core.names import (
+    is_environment_key,
+    is_session_id,
+    parse_kind,
+    parse_model,
+    parse_row_name,
+    parse_server,
+)
+from mam.core.safe_text import one_line
 from mam.core.session_row import STATUSES, is_own_id_field
+from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +46,19 @@ def flaws(row: object) -> list[tuple[str | None, str]]:
         check, expected = _FIELDS.get(key) or (_OWN_ID if is_own_id_field(key) else _ANYTHING)
         if value is not None and not check(value):
             reasons.append((key, f"'{key}' must be {expected}"))
+    return reasons
+
+
+def launch_flaws(row: Any) -> list[tuple[str, str]]:
+    """Return the reasons why a row cannot be started, each with its field: what reaches an argv is parsed.
+
+    Such a row may be in the database already, so it stays readable, and other sessions are not concerned.
+    """
+    reasons = []
+    for key, value in row.items():
+        check, expected = _LAUNCHED.get(key) or (_OWN_ID if is_own_id_field(key) else _ANYTHING)
+        if value is not None and not check(value):
+            reasons.append((key, f"'{key}' must be {expected}, not {one_line(repr(value), 80)}"))
     return reasons
 
 
@@ -89,7 +111,7 @@ def _is_accepted(parse: Callable[[str], str]) -> Check:
     def check(value: object) -> bool:
         try:
             return isinstance(value, str) and bool(parse(value))
-        except InvalidName:
+        except (InvalidName, Usage):
             return False
 
     return check
@@ -108,7 +130,30 @@ def _is_mapping(**checks: Check) -> Check:
 
 def _is_conversations(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(entry, dict) and is_conversation_id(entry.get("id")) for entry in value
+        isinstance(entry, dict)
+        and is_conversation_id(entry.get("id"))
+        and (entry.get("fork_of") is None or is_conversation_id(entry["fork_of"]))
+        for entry in value
+    )
+
+
+def _is_full_path(value: object) -> bool:
+    return _is_path(value) and str(value).startswith("/")
+
+
+def _is_startable(value: object) -> bool:
+    return isinstance(value, list) and _is_texts(value) and not (value and (value[0] or "-").startswith("-"))
+
+
+def _is_permissions(value: object) -> bool:
+    return value in PERMISSIONS
+
+
+def _is_variables(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and _is_environment(value)
+        and all(isinstance(name, str) and is_environment_key(name) for name in value)
     )
 
 
@@ -131,6 +176,19 @@ _PANE = _is_mapping(
     version=_is_text,
     cwd=_is_path,
 )
+_CONVERSATIONS: tuple[Check, str] = (_is_conversations, "a list of mappings with an id")
+# The fields that reach the argv or the environment of a launch.
+_LAUNCHED: dict[str, tuple[Check, str]] = {
+    "name": (_is_accepted(parse_row_name), "a name that tmux can have"),
+    "agent": (_is_accepted(parse_kind), "an agent kind"),
+    "workspace": (_is_full_path, "the full path of a directory"),
+    "tmux_server": (_is_accepted(parse_server), "a tmux server's name or socket"),
+    "start_command": (_is_startable, "a list of words that begins with a program"),
+    "permissions": (_is_permissions, f"one of {', '.join(PERMISSIONS)}"),
+    "model": (_is_accepted(parse_model), "the name of a model, which does not begin with '-'"),
+    "stores": (_is_variables, "a mapping of variables"),
+    "conversations": _CONVERSATIONS,
+}
 _FIELDS: dict[str, tuple[Check, str]] = {
     "id": (_is_id, "an id of mam's (s_ and eight hexadecimal digits)"),
     "agent": (_is_accepted(parse_kind), "an agent kind"),
@@ -142,7 +200,7 @@ _FIELDS: dict[str, tuple[Check, str]] = {
     "start_command": (_is_command, "a list of words"),
     "permissions": _TEXT,
     "pane": (_PANE, "a mapping of a pane's facts"),
-    "conversations": (_is_conversations, "a list of mappings with an id"),
+    "conversations": _CONVERSATIONS,
     "stores": (_is_environment, "a mapping of texts"),
     "worktree": (_is_environment, "a mapping of texts"),
     "delegate_job_id": _TEXT,

@@ -87,6 +87,8 @@ else:
 
 # The kind of a session that runs the command of one job, once.
 EXEC = "exec"
+# The name of mam's own MCP server in the settings of an agent.
+MCP_SERVER = "mam"
 
 
 class Status(StrEnum):
@@ -188,6 +190,11 @@ def id_or_name(row: Row) -> str:
 def has_conversation(row: Row) -> bool:
     """Tell whether the row records any conversation, be it of its own kind or not."""
     return bool(row.get("conversations")) or any(row.get(key) for key in row if is_own_id_field(key))
+
+
+def has_mcp_server(row: Row) -> bool:
+    """Tell whether the last launch of a session got mam's own tools. The next launch then gets them too."""
+    return MCP_SERVER in ((row.get("pane") or {}).get("mcp_attachments") or [])
 
 
 def launch_of(row: Row) -> str:

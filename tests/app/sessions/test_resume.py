@@ -234,11 +234,11 @@ def original(fleet, tmux_server, workspace):
 
 def test_s000_7_a_row_of_the_original_starts_again_under_its_name(fleet, original, tmux_server) -> None:
     original(ORIGINAL_NAME)
-    outcome = fleet.sessions.resume(ORIGINAL_NAME, trust=True)
+    outcome = fleet.sessions.resume(ORIGINAL_NAME, run_recorded=True)
     assert (outcome.changed, outcome.session.row["resume_tier"]) == (True, 1)
     assert [pane.session_name for pane in Tmux(tmux_server).panes().panes] == [ORIGINAL_NAME]
     fleet.sessions.stop(ORIGINAL_NAME)
-    row = fleet.sessions.create(name=ORIGINAL_NAME, trust=True).row
+    row = fleet.sessions.create(name=ORIGINAL_NAME).row
     assert (row["name"], row["status"], row["agent"]) == (ORIGINAL_NAME, "running", "practice")
     with pytest.raises(InvalidName, match="is not a session name"):
         fleet.sessions.create("practice", name="lab_New")

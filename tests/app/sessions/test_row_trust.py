@@ -72,7 +72,7 @@ def test_a_row_with_other_permissions_or_stores_is_refused(cloned, fleet, worksp
 
 def test_a_trusted_row_runs_and_stays_trusted(cloned, fleet) -> None:
     cloned()
-    session = fleet.sessions.resume("one", trust=True).session
+    session = fleet.sessions.resume("one", run_recorded=True).session
     session.stop()
     assert fleet.sessions.resume("one").session.row["status"] == "running"
 

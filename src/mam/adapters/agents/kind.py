@@ -498,6 +498,11 @@ class Kind:
         """Return the last turns, the model and the tokens; this reads only the end of the transcript."""
         return None
 
+    @property
+    def deletes_conversations(self) -> bool:
+        """Whether a purge may run the program itself, see `purge_command`."""
+        return type(self).purge_command is not Kind.purge_command
+
     def purge_command(self, conversation: str, program: str) -> list[str] | None:
         """Return the program's own command that deletes one conversation, if deleting files is not enough."""
         return None

@@ -71,26 +71,56 @@ class Session:
         return Sessions(self._access).explain(self.id)
 
     def stop(
-        self, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
+        self,
+        *,
+        reason: str | None = None,
+        force: bool = False,
+        purge_conversation: bool = False,
+        run_recorded: bool = False,
     ) -> Session:
         """End the session; see Sessions.stop."""
         return (
             Sessions(self._access)
-            .stop(self.id, reason=reason, force=force, purge_conversation=purge_conversation)
+            .stop(
+                self.id,
+                reason=reason,
+                force=force,
+                purge_conversation=purge_conversation,
+                run_recorded=run_recorded,
+            )
             .session
         )
 
-    def resume(self, *, wait: bool = True, trust: bool = False, timeout: float | None = None) -> Session:
+    def resume(
+        self,
+        *,
+        wait: bool = True,
+        trust: bool = False,
+        run_recorded: bool = False,
+        timeout: float | None = None,
+    ) -> Session:
         """Continue the conversation in a new launch; see Sessions.resume."""
-        return Sessions(self._access).resume(self.id, wait=wait, trust=trust, timeout=timeout).session
+        return (
+            Sessions(self._access)
+            .resume(self.id, wait=wait, trust=trust, run_recorded=run_recorded, timeout=timeout)
+            .session
+        )
 
-    def restart(self, *, reason: str | None = None, force: bool = False) -> Session:
+    def restart(
+        self, *, reason: str | None = None, force: bool = False, run_recorded: bool = False
+    ) -> Session:
         """Stop and resume."""
-        return Sessions(self._access).restart(self.id, reason=reason, force=force).session
+        return (
+            Sessions(self._access)
+            .restart(self.id, reason=reason, force=force, run_recorded=run_recorded)
+            .session
+        )
 
-    def fork(self, *, name: str | None = None, role: str | None = None) -> Session:
+    def fork(
+        self, *, name: str | None = None, role: str | None = None, run_recorded: bool = False
+    ) -> Session:
         """Start a second session from a copy of the conversation."""
-        return Sessions(self._access).fork(self.id, name=name, role=role)
+        return Sessions(self._access).fork(self.id, name=name, role=role, run_recorded=run_recorded)
 
     def rename(self, name: str) -> Session:
         """Rename the session and its tmux session."""
@@ -214,8 +244,9 @@ class Sessions(VerbGroup):
     ) -> Session:
         """Start an agent in a new pane, and return when it is ready.
 
-        Options: name, role, tmux_server, prompt, permissions, trust, model, env, worktree, mcp (mam's own
-        tools), args, wait, timeout. The name of an ended session starts a new conversation in the same row.
+        Options: name, role, tmux_server, prompt, permissions, trust, run_recorded, model, env, worktree, mcp
+        (mam's own tools), args, wait, timeout. The name of an ended session starts a new conversation in the
+        same row; `run_recorded` runs the command of that row also if mam has not launched it as it is.
         `submit_job` is a task that the agent gets as a job (`jobs.wait` follows it). Raises NotReady or
         DialogOpen, both of which leave the session running, NameTaken, AgentMissing, and errors of tmux and
         the disk.
@@ -235,13 +266,20 @@ class Sessions(VerbGroup):
 
     @acting
     def stop(
-        self, target: str, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
+        self,
+        target: str,
+        *,
+        reason: str | None = None,
+        force: bool = False,
+        purge_conversation: bool = False,
+        run_recorded: bool = False,
     ) -> Outcome:
         """End a session and verify its end; an ended session is not touched.
 
-        `purge_conversation` also deletes the agent's files of this conversation, irrevocably. In a root that
-        somebody else made, this ends a live pane of this user's tmux that carries the id of the root, and
-        records nothing.
+        `purge_conversation` also deletes the agent's files of this conversation, irrevocably. For some kinds
+        the program of the row does it; `run_recorded` runs it also if mam has not launched it as it is. In a
+        root that somebody else made, this ends a live pane of this user's tmux that carries the id of the
+        root, and records nothing.
         """
         from mam.app.observation.foreign_root import is_foreign
 
@@ -254,7 +292,13 @@ class Sessions(VerbGroup):
         from mam.app.sessions.stop import stop
 
         result = stop(
-            self._context, self._caller, target, reason=reason, force=force, purge=purge_conversation
+            self._context,
+            self._caller,
+            target,
+            reason=reason,
+            force=force,
+            purge=purge_conversation,
+            run_recorded=run_recorded,
         )
         return Outcome(Session(self._access, result.row), result.changed, result.note)
 
@@ -275,9 +319,19 @@ class Sessions(VerbGroup):
 
     @changing
     def resume(
-        self, target: str, *, wait: bool = True, trust: bool = False, timeout: float | None = None
+        self,
+        target: str,
+        *,
+        wait: bool = True,
+        trust: bool = False,
+        run_recorded: bool = False,
+        timeout: float | None = None,
     ) -> Outcome:
-        """Continue a session's conversation in the same row; a running session is not touched."""
+        """Continue a session's conversation in the same row; a running session is not touched.
+
+        A row that mam never launched, or that was edited since, is refused with NotAllowed: `run_recorded`
+        runs it all the same. Only the user may give it.
+        """
         from mam.app.sessions.resume import resume
         from mam.app.teams.resume_placement import TeamPlacementFinder
 
@@ -287,6 +341,7 @@ class Sessions(VerbGroup):
             target,
             wait=wait,
             trust=trust,
+            run_recorded=run_recorded,
             timeout=timeout,
             placement_finder=TeamPlacementFinder(),
         )
@@ -301,7 +356,13 @@ class Sessions(VerbGroup):
 
     @changing
     def restart(
-        self, target: str, *, reason: str | None = None, force: bool = False, timeout: float | None = None
+        self,
+        target: str,
+        *,
+        reason: str | None = None,
+        force: bool = False,
+        run_recorded: bool = False,
+        timeout: float | None = None,
     ) -> Outcome:
         """Stop a session, and continue its conversation."""
         from mam.app.sessions.restart import restart
@@ -313,6 +374,7 @@ class Sessions(VerbGroup):
             target,
             reason=reason,
             force=force,
+            run_recorded=run_recorded,
             timeout=timeout,
             placement_finder=TeamPlacementFinder(),
         )
@@ -326,6 +388,7 @@ class Sessions(VerbGroup):
         name: str | None = None,
         role: str | None = None,
         wait: bool = True,
+        run_recorded: bool = False,
         timeout: float | None = None,
     ) -> Session:
         """Start a new session from a copy of another session's conversation."""
@@ -333,7 +396,16 @@ class Sessions(VerbGroup):
 
         return Session(
             self._access,
-            fork(self._context, self._caller, target, name=name, role=role, wait=wait, timeout=timeout),
+            fork(
+                self._context,
+                self._caller,
+                target,
+                name=name,
+                role=role,
+                wait=wait,
+                run_recorded=run_recorded,
+                timeout=timeout,
+            ),
         )
 
     @changing

@@ -99,7 +99,7 @@ def check_create(context: Context, caller: Caller, agent: str | None, **options:
         old = _choose_name(context, caller, transaction, create_options, workspace)[1]
         _refuse_start(context, caller, transaction, create_options, old)
         if old:
-            _renewed(context, caller, old, create_options)
+            row_trust.refuse_flaws(_renewed(context, caller, old, create_options))
 
     context.registry.peek(check, None)
 
@@ -161,6 +161,7 @@ def _claim(
     _refuse_start(context, caller, transaction, options, old)
     row = old or _new_row(context, caller, options, session_id, name, workspace)
     new_row = _renewed(context, caller, row, options) if old else row
+    row_trust.refuse_flaws(new_row)
     plan: StartPlan = {
         "id": session_id,
         "at": transaction.now,
@@ -181,7 +182,9 @@ def _refuse_start(
 ) -> None:
     """Refuse an ended session that may not run its command, and a caller with too many sessions."""
     if old:
-        row_trust.refuse(context, old, trust=options.trust)
+        row_trust.refuse(context, caller, old, run_recorded=options.run_recorded)
+    elif options.run_recorded:
+        row_trust.check_caller(caller)
     if options.child_limit:
         from mam.app.context.authority import check_child_limit
 

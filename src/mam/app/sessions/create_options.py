@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         permissions: str | None
         # Answer the agent's trust dialog for the directory with yes.
         trust: bool
+        # Start an ended session with the command of its row, which mam has not launched as it is.
+        run_recorded: bool
         model: str | None
         env: Mapping[str, str] | None
         worktree: str | bool | None
@@ -88,6 +90,7 @@ class CreateOptions:
         self.env = dict(options.pop("env", None) or {})
         self.args = list(options.pop("args", ()) or ())
         self.trust = options.pop("trust", False)
+        self.run_recorded = options.pop("run_recorded", False)
         self.wait = options.pop("wait", True)
         self.timeout = options.pop("timeout", None)
         self.worktree = options.pop("worktree", None)

@@ -12,6 +12,7 @@ from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create import bind, wait_until_ready
 from mam.core import names
 from mam.core.errors import IllegalTransition, NameTaken, Refused
+from mam.core.session_row import has_mcp_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def fork(
     name: str | None = None,
     role: str | None = None,
     wait: bool = True,
+    run_recorded: bool = False,
     timeout: float | None = None,
 ) -> Row:
     """Start a new session whose conversation begins as a copy. The source session does not change."""
@@ -40,7 +42,14 @@ def fork(
     plan = claims.commit_claim(
         context,
         lambda transaction: _claim(
-            context, caller, transaction, source["id"], new_name, role=role, taken=taken
+            context,
+            caller,
+            transaction,
+            source["id"],
+            new_name,
+            role=role,
+            taken=taken,
+            run_recorded=run_recorded,
         ),
     )
     try:
@@ -62,13 +71,15 @@ def _claim(
     *,
     role: str | None,
     taken: set[str],
+    run_recorded: bool,
 ) -> StartPlan:
     source = transaction.find(target)
     kind = context.kind(source["agent"])
     if not kind.can_fork:
         raise Refused(f"{source['agent']} cannot fork a conversation")
     launch.check_workspace(source["workspace"])
-    row_trust.refuse(context, source, trust=False)
+    row_trust.refuse(context, caller, source, run_recorded=run_recorded)
+    row_trust.refuse_flaws(source)
     choice = conversations.resume_choice(context, source, transaction.rows(), transaction.identities())
     if not choice.on_disk:
         raise IllegalTransition(
@@ -101,7 +112,7 @@ def _claim(
         "launch_file": launch.new_launch_file(context, session_id),
         "conversation": str(uuid.uuid4()) if kind.takes_conversation_id else None,
         "fork_of": choice.id,
-        "mcp": launch.has_mcp_server(source),
+        "mcp": has_mcp_server(source),
     }
     transaction.intents.put(claims.new_intent(session_id, row["name"], "fork", transaction.now, plan))
     transaction.log(caller.name, "fork", source, into=row["name"])

@@ -33,6 +33,8 @@ from mam.core.errors import (
 )
 from mam.core.inherited_variables import is_inherited
 from mam.core.root_mark import is_same_root
+from mam.core.row_checks import is_conversation_id
+from mam.core.session_row import MCP_SERVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,12 +43,11 @@ if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind, Launch
     from mam.adapters.tmux.parse import Pane as TmuxPane
     from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Pane, Row
 
 
 _DELETE_SECONDS = 60.0
-# The name of mam's own MCP server in the settings of an agent.
-MCP_SERVER = "mam"
 
 
 class StartedAgent:
@@ -171,6 +172,9 @@ def launch_agent(
     `instructions` are the task, for a kind that takes it as an argument. `runner` runs the command of a job.
     Empty conversation files that would make the program delete others are removed first.
     """
+    row_trust.refuse_flaws(row)
+    for chosen in (conversation, fork_of):
+        check_conversation(chosen)
     kind = context.kind(row["agent"])
     extra = dict(env or {})
     environ = {**context.environ, **(row.get("stores") or {}), **extra}
@@ -199,7 +203,7 @@ def launch_agent(
     for note in agent_launch.notes:
         context.warn(note)
     _remove_empty_conversation_files(context, row, kind)
-    row_trust.note_launch(context, row)
+    row_trust.note_launch(context, row, mcp=mcp)
     reading = versions.VersionReading(kind, program, environ)
     try:
         started_agent = start_program(context, row, agent_launch, launch_file, extra, placement=placement)
@@ -224,11 +228,6 @@ def _attachment(context: Context, row: Row) -> Attachment:
 def attachments(mcp: bool) -> list[str]:
     """Return the MCP servers that a launch got, as the row shows them."""
     return [MCP_SERVER] if mcp else []
-
-
-def has_mcp_server(row: Row) -> bool:
-    """Tell whether the last launch of a session got mam's own tools. The next launch then gets them too."""
-    return MCP_SERVER in ((row.get("pane") or {}).get("mcp_attachments") or [])
 
 
 def _remove_empty_conversation_files(context: Context, row: Row, kind: Kind) -> None:
@@ -336,11 +335,22 @@ def pane_record(pane: TmuxPane, command: str, cwd: str) -> Pane:
     }
 
 
-def delete_conversation(context: Context, row: Row, conversation: str) -> list[str]:
+def check_conversation(conversation: str | None) -> None:
+    """Refuse an id of a conversation that a program would take for an option, or for another file."""
+    if conversation is not None and not is_conversation_id(conversation):
+        raise Refused(
+            f"{conversation!r} is not the id of a conversation", hint="mam status NAME shows the ids"
+        )
+
+
+def delete_conversation(
+    context: Context, caller: Caller, row: Row, conversation: str, *, run_recorded: bool = False
+) -> list[str]:
     """Let the program itself delete a conversation, if its kind can; return the commands that ran."""
     kind = context.kind(row["agent"])
     if kind.purge_command(conversation, "") is None:
         return []
+    row_trust.refuse(context, caller, row, run_recorded=run_recorded)
     program, environ = _purge_environment(context, row, kind)
     argv = kind.purge_command(conversation, program) or []
     result = concurrent_program.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
@@ -373,6 +383,7 @@ def commit_start(context: Context, row: Row, started_agent: StartedAgent, bind: 
             started_agent.reading.cancel()
         _undo(context, row, started_agent.launch_file, error)
         raise
+    row_trust.confirm_launch(context, new_row)
     resident_start_and_lock.ensure(context)
     return versions.record(context, new_row, started_agent.reading)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.app.sessions import row_trust
 from mam.app.sessions.resume import refuse_command_of_job, resume
 from mam.app.sessions.stop import stop
 
@@ -20,10 +21,22 @@ def restart(
     *,
     reason: str | None = None,
     force: bool = False,
+    run_recorded: bool = False,
     timeout: float | None = None,
     placement_finder: PlacementFinder | None = None,
 ) -> RowOutcome:
     """Stop and resume a session. A session that has ended is only resumed."""
-    refuse_command_of_job(context, context.registry.view().find(target))
+    row = context.registry.view().find(target)
+    refuse_command_of_job(context, row)
+    # Refuse before the agent ends, while nothing has changed yet.
+    row_trust.refuse(context, caller, row, run_recorded=run_recorded)
+    row_trust.refuse_flaws(row)
     outcome = stop(context, caller, target, reason=reason or "restart", force=force)
-    return resume(context, caller, outcome.row["id"], timeout=timeout, placement_finder=placement_finder)
+    return resume(
+        context,
+        caller,
+        outcome.row["id"],
+        run_recorded=run_recorded,
+        timeout=timeout,
+        placement_finder=placement_finder,
+    )

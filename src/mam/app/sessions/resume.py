@@ -17,7 +17,7 @@ from mam.core.liveness_values import Liveness
 from mam.core.names import parse_row_name
 from mam.core.resume_choice import Choice
 from mam.core.session_event import Resumed
-from mam.core.session_row import Status, is_running
+from mam.core.session_row import Status, has_mcp_server, is_running
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -57,10 +57,13 @@ def resume(
     *,
     wait: bool = True,
     trust: bool = False,
+    run_recorded: bool = False,
     timeout: float | None = None,
     placement_finder: PlacementFinder | None = None,
 ) -> RowOutcome:
     """Start a session again with its conversation. A session that is alive stays as it is."""
+    if run_recorded:
+        row_trust.check_caller(caller)
     running_row = _running_row(context, caller, target)
     if running_row is not None:
         return RowOutcome(running_row, False, "already running")
@@ -74,7 +77,8 @@ def resume(
         refuse_command_of_job(context, row)
         parse_row_name(row["name"])
         launch.check_workspace(row["workspace"])
-        row_trust.refuse(context, row, trust=trust)
+        row_trust.refuse(context, caller, row, run_recorded=run_recorded)
+        row_trust.refuse_flaws(row)
         choice = _choose(context, transaction, row)
         notes["plan"] = {
             "choice": [choice.id, choice.tier, choice.on_disk],
@@ -156,7 +160,7 @@ def _start(
         launch_file,
         placement=placement,
         conversation=choice.id,
-        mcp=launch.has_mcp_server(row),
+        mcp=has_mcp_server(row),
         resume=bool(choice.on_disk),
         fork_of=_origin(context, row, choice),
     )
@@ -167,7 +171,7 @@ def _start(
 
 def bind(context: Context, caller: Caller, row: Row, choice: Choice, started_agent: StartedAgent) -> Row:
     """Commit the row of a resumed session and end the intent. Recovery calls this too."""
-    started_agent.pane["mcp_attachments"] = launch.attachments(launch.has_mcp_server(row))
+    started_agent.pane["mcp_attachments"] = launch.attachments(has_mcp_server(row))
 
     def work(transaction: Transaction) -> Row:
         current = transaction.get(row["id"]) or row

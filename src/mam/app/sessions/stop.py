@@ -19,7 +19,7 @@ from mam.app.observation import conversations
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
 from mam.app.observation.versions import is_box_proven, says_waiting
-from mam.app.sessions import exit_status_and_cleanup, launch
+from mam.app.sessions import exit_status_and_cleanup, launch, row_trust
 from mam.app.sessions.forget import find_dead_pane, remove_dead_pane
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import safe_text, session_transitions, stop_escalation
@@ -71,8 +71,14 @@ def stop(
     reason: str | None = None,
     force: bool = False,
     purge: bool = False,
+    run_recorded: bool = False,
 ) -> RowOutcome:
-    """Stop one session. A session that has ended stays as it is."""
+    """Stop one session. A session that has ended stays as it is.
+
+    For some kinds a purge runs the program of the row, so the row must be one that mam has launched.
+    """
+    if run_recorded:
+        row_trust.check_caller(caller)
     result: dict[str, Row] = {}
 
     def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
@@ -87,6 +93,8 @@ def stop(
         if purge:
             session_transitions.next_status(row["status"], "purge", row["name"])
             _refuse_without_kind(context, row)
+            if context.kind(row["agent"]).deletes_conversations:
+                row_trust.refuse(context, caller, row, run_recorded=run_recorded)
             conversations.refuse_if_shared(row, transaction.rows())
             # Refuse before the agent ends, while nothing has changed yet.
             if conversation := current_conversation(row):
@@ -95,7 +103,9 @@ def stop(
 
     with claims.claim_session(context, "stop", target, prepare) as row:
         if row is not None:
-            stopping = Stop(context, caller, row, reason=reason, force=force, purge=purge)
+            stopping = Stop(
+                context, caller, row, reason=reason, force=force, purge=purge, run_recorded=run_recorded
+            )
             return RowOutcome(stopping.run(), note=stopping.note)
     ended_row = result["row"]
     note = stop_escalation.already_ended(ended_row)
@@ -147,6 +157,7 @@ class Stop:
         reason: str | None,
         force: bool,
         purge: bool,
+        run_recorded: bool = False,
         is_recovery: bool = False,
         is_announced: bool = False,
         mode: str | None = None,
@@ -164,6 +175,7 @@ class Stop:
         self.purge_reason = reason or (MANUAL if is_running(row) else None)
         self.force = force
         self.purge = purge
+        self.run_recorded = run_recorded
         self.kind = context.kind(row["agent"])
         self.tmux = context.tmux(row["tmux_server"])
         self.tree: set[Identity] = set()
@@ -408,7 +420,9 @@ class Stop:
         # The conversation may hold the only proof of a message whose typing process died.
         resolve_abandoned(self.context, self.row["id"])
         try:
-            removed = purge_files(self.context, self.row, conversation)
+            removed = purge_files(
+                self.context, self.caller, self.row, conversation, run_recorded=self.run_recorded
+            )
         except MamError:
             if is_running(self.row):
                 self.row = self._commit(status)
@@ -457,15 +471,18 @@ def own_pane(row: Row, liveness: SessionLiveness) -> str | None:
     return pane.id if pane.dead or pane.pid == row["pane"].get("pid") else None
 
 
-def purge_files(context: Context, row: Row, conversation: str | None) -> list[str]:
+def purge_files(
+    context: Context, caller: Caller, row: Row, conversation: str | None, *, run_recorded: bool = False
+) -> list[str]:
     """Delete the files of one conversation, only below the recorded store and never through a symlink."""
     from mam.adapters.agents.delete_files import remove
 
     if not conversation:
         return []
+    launch.check_conversation(conversation)
     conversations.refuse_if_held(context, row, conversation)
     kind = context.kind(row["agent"])
-    removed = launch.delete_conversation(context, row, conversation)
+    removed = launch.delete_conversation(context, caller, row, conversation, run_recorded=run_recorded)
     for store, path in kind.purge_paths(
         conversation, row["workspace"], conversations.stores_of(context, row)
     ):

@@ -17,6 +17,7 @@ from mam.app.context.caller import calling_row
 from mam.app.context.liveness import check_liveness
 from mam.app.context.unknown_options import refuse_unknown
 from mam.app.messages.launch_end import hold_again
+from mam.app.sessions import row_trust
 from mam.app.sessions.create import RENEWED, start_session, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.launch import Placement
@@ -29,7 +30,7 @@ from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconf
 from mam.core.liveness_values import Liveness
 from mam.core.message_rules import MessageState
 from mam.core.names import parse_name
-from mam.core.session_row import is_running, merged, own_id_field
+from mam.core.session_row import has_mcp_server, is_running, merged, own_id_field
 from mam.core.session_transitions import alive_fields
 
 TYPE_CHECKING = False
@@ -388,3 +389,6 @@ def end_failed_session(context: Context, caller: Caller, member: Member, former_
             hold_again(transaction, transaction.put(merged(current, **former)), member.spawned_at)
 
     context.registry.change(restore)
+    # The start of the try was allowed because of this command, so the next start of the session may have it.
+    row_trust.note_launch(context, former_row, mcp=has_mcp_server(former_row))
+    row_trust.confirm_launch(context, former_row)

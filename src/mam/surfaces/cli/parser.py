@@ -127,6 +127,15 @@ def add_name(parser: Parser, help: str = "name or id of the session") -> None:
     parser.add_argument("--session", metavar="NAME", help="the same, as an option")
 
 
+def add_run_recorded(parser: Parser) -> None:
+    """Add the option of every verb that starts the program of an existing row."""
+    parser.add_argument(
+        "--run-recorded",
+        action="store_true",
+        help="run the command of the row also if mam never launched it, or if it was edited since",
+    )
+
+
 def add_names(parser: Parser) -> None:
     """Add arguments for any number of sessions: names, or --session."""
     parser.add_argument("names", nargs="*", metavar="NAME", default=[], help="names or ids of sessions")

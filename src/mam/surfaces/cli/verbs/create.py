@@ -24,7 +24,7 @@ TAKES_REST = True
 def add_options(parser: Parser) -> None:
     """Add the options: the agent, the session and its start."""
     from mam.core.settings import PERMISSIONS
-    from mam.surfaces.cli.parser import span
+    from mam.surfaces.cli.parser import add_run_recorded, span
 
     add = parser.add_argument
     add("--agent", metavar="KIND", help="claude, codex, gemini, …, human, practice, or a program on PATH")
@@ -45,12 +45,8 @@ def add_options(parser: Parser) -> None:
         choices=PERMISSIONS,
         help="what the agent may do without asking (default: the agent's own setting)",
     )
-    add(
-        "--trust",
-        action="store_true",
-        help="let the agent trust the directory, and run the command of a session that came with the "
-        "repository",
-    )
+    add("--trust", action="store_true", help="let the agent trust the directory")
+    add_run_recorded(parser)
     add("--model", metavar="MODEL", help="the model, as the agent names it")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for the agent; may be repeated")
     add("--worktree", metavar="BRANCH", nargs="?", const=True, help="work in a new git worktree")
@@ -80,6 +76,7 @@ def run(call: Invocation) -> int:
         prompt=read_prompt(options.prompt_file) if options.prompt_file is not None else options.prompt,
         permissions=options.permissions,
         trust=options.trust,
+        run_recorded=options.run_recorded,
         model=options.model,
         env=parse_environment(options.env),
         worktree=options.worktree,

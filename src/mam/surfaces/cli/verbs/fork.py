@@ -17,13 +17,14 @@ EXAMPLES = """
 
 def add_options(parser: Parser) -> None:
     """Add the options: the session to copy, and the new session."""
-    from mam.surfaces.cli.parser import span
+    from mam.surfaces.cli.parser import add_run_recorded, span
 
     add = parser.add_argument
     add("name", metavar="NAME", help="name or id of the session to copy")
     add("--session", metavar="NEW", help="name of the new session (default: made from the directory)")
     add("--role", metavar="ROLE", help="role of the new session (default: the same)")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
+    add_run_recorded(parser)
     add("--timeout", metavar="TIME", type=span, help="how long to wait for the agent: 90, 2m (default 60)")
 
 
@@ -40,6 +41,7 @@ def run(call: Invocation) -> int:
         name=new,
         role=options.role,
         wait=not options.no_wait,
+        run_recorded=options.run_recorded,
         timeout=options.timeout,
     )
     return call.say({"session": session.row}, f"forked: {line(session.row)}")

@@ -19,13 +19,14 @@ EXAMPLES = """
 
 def add_options(parser: Parser) -> None:
     """Add the options: the sessions, the reason, and how to stop them."""
-    from mam.surfaces.cli.parser import add_names, span
+    from mam.surfaces.cli.parser import add_names, add_run_recorded, span
 
     add_names(parser)
     parser.add_argument("--reason", metavar="TEXT", help="reason, for the log")
     parser.add_argument(
         "--force", action="store_true", help="kill at once instead of asking the agent to exit"
     )
+    add_run_recorded(parser)
     parser.add_argument(
         "--timeout", metavar="TIME", type=span, help="how long to wait for each agent: 90, 2m (default 60)"
     )
@@ -43,7 +44,11 @@ def run(call: Invocation) -> int:
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
         outcome = fleet.sessions.restart(
-            name, reason=options.reason, force=options.force, timeout=options.timeout
+            name,
+            reason=options.reason,
+            force=options.force,
+            run_recorded=options.run_recorded,
+            timeout=options.timeout,
         )
         return each_session.answer(outcome, "restarted")
 

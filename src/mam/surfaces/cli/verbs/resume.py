@@ -22,7 +22,7 @@ EXAMPLES = """
 
 def add_options(parser: Parser) -> None:
     """Add the options: the sessions, and how to start them."""
-    from mam.surfaces.cli.parser import add_names, span
+    from mam.surfaces.cli.parser import add_names, add_run_recorded, span
 
     add_names(parser)
     add = parser.add_argument
@@ -30,12 +30,8 @@ def add_options(parser: Parser) -> None:
     add("--all", action="store_true", help="all sessions that died while running, four at a time")
     add("--stopped", action="store_true", help="with --all: also sessions that were stopped")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
-    add(
-        "--trust",
-        action="store_true",
-        help="let the agent trust the directory, and run the command of a session that came with the "
-        "repository",
-    )
+    add("--trust", action="store_true", help="let the agent trust the directory")
+    add_run_recorded(parser)
     add("--timeout", metavar="TIME", type=span, help="how long to wait for each agent: 90, 2m (default 60)")
 
 
@@ -58,7 +54,11 @@ def run(call: Invocation) -> int:
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
         outcome = fleet.sessions.resume(
-            name, wait=not options.no_wait, trust=options.trust, timeout=options.timeout
+            name,
+            wait=not options.no_wait,
+            trust=options.trust,
+            run_recorded=options.run_recorded,
+            timeout=options.timeout,
         )
         return each_session.answer(outcome, "resumed")
 

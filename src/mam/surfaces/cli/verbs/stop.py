@@ -24,7 +24,7 @@ EXAMPLES = """
 
 def add_options(parser: Parser) -> None:
     """Add the options: the sessions, the reason, and how to stop them."""
-    from mam.surfaces.cli.parser import add_names
+    from mam.surfaces.cli.parser import add_names, add_run_recorded
 
     add_names(parser)
     add = parser.add_argument
@@ -32,6 +32,7 @@ def add_options(parser: Parser) -> None:
     add("--reason", metavar="TEXT", help="reason, for the log")
     add("--force", action="store_true", help="kill at once instead of asking the agent to exit")
     add("--purge-conversation", action="store_true", help="also delete the agent's files of the conversation")
+    add_run_recorded(parser)
     add("--yes", action="store_true", help="do not ask for confirmation")
     add(
         "--force-no-yaml", action="store_true", help="stop a tmux session of this name that is not registered"
@@ -57,6 +58,7 @@ def run(call: Invocation) -> int:
                 reason=options.reason,
                 force=options.force,
                 purge_conversation=options.purge_conversation,
+                run_recorded=options.run_recorded,
             )
         except SessionNotFound as error:
             if not options.force_no_yaml:
