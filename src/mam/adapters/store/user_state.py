@@ -243,6 +243,30 @@ class UserState:
                 return launched
         return None
 
+    def note_script(self, root_id: str, job_id: str, path: str, content: bytes) -> None:
+        """Keep a copy of the script that will check a job."""
+        with self._using() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO scripts VALUES(?, ?, ?, ?, ?)",
+                (root_id, job_id, path, content, self.clock()),
+            )
+
+    def script_of(self, root_id: str | None, job_id: str) -> tuple[str, bytes] | None:
+        """Return path and content of the script of a job; None if this user's mam never saw it."""
+        query = "SELECT path, content FROM scripts WHERE root_id=? AND job_id=?"
+        for path, content in self._read(query, (root_id, job_id)):
+            return path, bytes(content)
+        return None
+
+    def script_jobs(self, root_id: str) -> set[str]:
+        """Return the jobs of a root whose scripts are kept."""
+        return {job_id for (job_id,) in self._read("SELECT job_id FROM scripts WHERE root_id=?", (root_id,))}
+
+    def forget_script(self, root_id: str, job_id: str) -> None:
+        """Delete the copy of a job's script."""
+        with self._using() as connection:
+            connection.execute("DELETE FROM scripts WHERE root_id=? AND job_id=?", (root_id, job_id))
+
     def has_started(self, root: str, session_id: str) -> bool:
         """Tell whether this user's mam 0.1 ever started a session."""
         query = "SELECT 1 FROM started WHERE root=? AND session_id=?"

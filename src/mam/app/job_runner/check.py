@@ -15,6 +15,7 @@ from mam.adapters.store.tables import jobs
 from mam.adapters.system import concurrent_program, process, program_lookup
 from mam.adapters.system.process import Identity
 from mam.app.job_runner.finish import fail, finish
+from mam.app.job_runner.script_copy import CHANGED, command_of_copy, find_change
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import not_found
 from mam.app.jobs.import_record import ensure_in_ledger
@@ -86,7 +87,12 @@ def conclude(context: Context, job: Job, detail: str) -> None:
         fail(context, job.id, reason, "artifacts", missing=missing[:20])
         return
     if job.data.get("validate"):
-        result = _run_cancellable(context, job, job.data["validate"])
+        problem, content = find_change(context, job)
+        if problem is not None:
+            fail(context, job.id, problem, CHANGED)
+            return
+        with command_of_copy(context, job, content, _shell(context)) as command:
+            result = _run_cancellable(context, job, command)
         if result is None:
             return
         _record(context, job.id, result)
@@ -103,7 +109,8 @@ def verify(context: Context, job_id: str, script: str, *, folder: str | None = N
     job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
     if job is None:
         raise not_found(context, job_id)
-    result = _wait_for(context, job, _start_script(context, job, path), lambda: True)
+    command = [path] if os.access(path, os.X_OK) else [_shell(context), path]
+    result = _wait_for(context, job, _start_script(context, job, command), lambda: True)
     assert result is not None
     _record(context, job_id, result)
     return {"job_id": job_id, **result}
@@ -134,9 +141,9 @@ def end_script(job: Job) -> None:
             process.signal(identity, signal.SIGKILL)
 
 
-def _run_cancellable(context: Context, job: Job, path: str) -> Document | None:
+def _run_cancellable(context: Context, job: Job, command: list[str]) -> Document | None:
     """Run the script of a check; return None if the job ended meanwhile. The script is then killed."""
-    running = _start_script(context, job, path)
+    running = _start_script(context, job, command)
     script = None if running.pid is None else process.identify(running.pid)
     changes = {"script": script.as_json() if script else None}
 
@@ -156,14 +163,13 @@ def _run_cancellable(context: Context, job: Job, path: str) -> Document | None:
     return _wait_for(context, job, running, is_checking)
 
 
-def _start_script(context: Context, job: Job, path: str) -> concurrent_program.Running:
+def _start_script(context: Context, job: Job, command: list[str]) -> concurrent_program.Running:
     """Start a script in the job's directory, with JOB_ID and REGISTRY_DIR in its environment."""
     records_folder = job.data.get("registry_dir") or context.paths.jobs
-    argv = [path] if os.access(path, os.X_OK) else [_shell(context), path]
     environ = {**context.environ, "JOB_ID": job.id, "REGISTRY_DIR": records_folder}
     job_files.make_folder(context.paths.jobs)
-    command = ["/bin/sh", "-c", _SCRIPT, "sh", _log_of(context, job), *argv]
-    return concurrent_program.Running(command, environ, cwd=job.data.get("workdir") or "/")
+    argv = ["/bin/sh", "-c", _SCRIPT, "sh", _log_of(context, job), *command]
+    return concurrent_program.Running(argv, environ, cwd=job.data.get("workdir") or "/")
 
 
 def _wait_for(

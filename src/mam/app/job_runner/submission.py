@@ -8,6 +8,7 @@ from mam.app.brokers import config
 from mam.app.context.unknown_options import refuse_unknown
 from mam.app.job_runner.check import script_path
 from mam.app.job_runner.command_attempt import find_program
+from mam.app.job_runner.script_copy import read_script
 from mam.app.job_runner.tellable_kind import check_tellable
 from mam.core import command_template, names
 from mam.core import job_rules as rules
@@ -100,6 +101,7 @@ class Submission:
         self.idle_timeout = _seconds(options.pop("idle_timeout", None), usual)
         script = options.pop("validate", None)
         self.validate = None if script is None else script_path(context, script)
+        self.script = None if self.validate is None else read_script(self.validate)
         self.expect = [_expected(str(path)) for path in options.pop("expect", ()) or ()]
         permissions = options.pop("permissions", None) or context.settings().job_permissions
         self.permissions = permissions if self.command is None or self.reviewer else None

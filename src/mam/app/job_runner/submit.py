@@ -19,6 +19,7 @@ from mam.app.job_runner.begin_attempt import (
 )
 from mam.app.job_runner.command_attempt import argv_of, check_caller, command_options, start_command
 from mam.app.job_runner.finish import fail
+from mam.app.job_runner.script_copy import keep_copy
 from mam.app.job_runner.submission import Submission
 from mam.app.job_runner.task_message import message_of
 from mam.app.jobs.find import document
@@ -71,6 +72,9 @@ def submit(
     _check_sessions(context, caller, job_id, submission, facts)
     job = record_job(context, caller, job_id, submission.prompt, **facts)
     try:
+        if submission.validate is not None and submission.script is not None:
+            # The job is open already, so that no other submission forgets this copy.
+            keep_copy(context, job_id, submission.validate, submission.script)
         resident_start_and_lock.ensure(context)
         if submission.type == HUMAN:
             context.registry.note(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.store.files import job_files
+from mam.adapters.store.files import job_files, script_file
 from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import as_document
 from mam.core.errors import MamError
+from mam.core.job_rules import OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ def audit_root(context: Context) -> str:
 
 
 def write_files(context: Context, job_id: str) -> None:
-    """Write the files of a job; a failure is only a warning."""
+    """Write the files of a job, and forget the script of one that has ended; a failure is only a warning."""
     try:
         _write(context, job_id)
+        _forget_script(context, job_id)
     except MamError as error:
         context.warn(f"the files of job {job_id} are not up to date: {error}")
 
@@ -87,6 +89,17 @@ def _write(context: Context, job_id: str) -> None:
         job_files.replace(os.path.join(records, f"{job_id}.json"), document)
         _make_audit_folder(audit)
         _write_audit(audit, _append_new_entries(context, job_id, os.path.join(audit, "events.ndjson")))
+
+
+def _forget_script(context: Context, job_id: str) -> None:
+    """Delete the copy of the script of a job that has ended, and what a killed check left of it."""
+    job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
+    root_id = context.root_id
+    if job is None or not job.data.get("validate") or job.status in OPEN or root_id is None:
+        return
+    if context.user_state.script_of(root_id, job_id) is not None:
+        context.user_state.forget_script(root_id, job_id)
+        script_file.discard(context.user_state.folder, (root_id, job_id))
 
 
 def _append_new_entries(context: Context, job_id: str, log: str) -> Document:
