@@ -6,9 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-# The hook writes its arguments to a file, which proves that it ran.
-HOOK = '#!/bin/sh\nprintf "%s\\n" "$@" > "$(git rev-parse --absolute-git-dir)/hook-arguments"\n'
-
 
 def environment(home: Path) -> dict[str, str]:
     """Return an environment in which git reads no settings of a user."""
@@ -64,9 +61,9 @@ class Repository:
         listed = self("worktree", "list", "--porcelain", "-z").split("\0")
         return [line.removeprefix("worktree ") for line in listed if line.startswith("worktree ")][1:]
 
-    def hook(self, text: str = HOOK) -> None:
-        """Install a post-checkout hook."""
-        file = self.top / ".git" / "hooks" / "post-checkout"
+    def hook(self, text: str, name: str = "post-checkout") -> None:
+        """Install a hook."""
+        file = self.top / ".git" / "hooks" / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
         file.chmod(0o755)

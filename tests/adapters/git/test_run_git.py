@@ -35,7 +35,13 @@ def test_a_foreign_repository_in_the_environment_is_not_used(repo, env, tmp_path
 
 def test_git_prints_english_and_asks_for_no_password() -> None:
     env = clean_environment({"LC_ALL": "de_DE.UTF-8", "GIT_AUTHOR_NAME": "kept"})
-    assert env == {"LC_ALL": "C", "GIT_AUTHOR_NAME": "kept", "GIT_TERMINAL_PROMPT": "0"}
+    assert env == {
+        "LC_ALL": "C",
+        "GIT_AUTHOR_NAME": "kept",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "",
+        "GIT_NO_LAZY_FETCH": "1",
+    }
 
 
 def test_without_git(tmp_path) -> None:
@@ -58,7 +64,9 @@ def test_a_directory_that_is_gone(env, tmp_path) -> None:
 
 
 def test_a_deadline_ends_git_and_what_it_started(tmp_path) -> None:
-    env = script(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait")
+    env = script(
+        tmp_path, f'case "$*" in *config*) exit 1; esac; sleep 60 & echo $! > {tmp_path}/child; wait'
+    )
     with pytest.raises(TimedOut, match="worktree add"):
         Program(env, write_seconds=0.3).run("/", ("worktree", "add"))
     child = int((tmp_path / "child").read_text(encoding="utf-8"))

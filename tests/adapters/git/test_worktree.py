@@ -68,8 +68,7 @@ class TestMain:
 
 class TestAdd:
     def test_on_a_new_branch(self, repo, trees, tmp_path) -> None:
-        added = trees.add(str(repo.top), str(tmp_path / "w"), "x/y")
-        assert added == (True, None)
+        assert trees.add(str(repo.top), str(tmp_path / "w"), "x/y")
         assert repo("symbolic-ref", "HEAD", at=tmp_path / "w") == "refs/heads/x/y"
         assert repo.head(tmp_path / "w") == repo.head()
         assert trees.is_registered(str(repo.top), str(tmp_path / "w"))
@@ -77,7 +76,7 @@ class TestAdd:
     def test_on_a_branch_that_exists(self, repo, trees, tmp_path) -> None:
         repo("branch", "x")
         repo.commit(text="more\n")
-        assert trees.add(str(repo.top), str(tmp_path / "w"), "x") == (False, None)
+        assert not trees.add(str(repo.top), str(tmp_path / "w"), "x")
         assert repo.head(tmp_path / "w") == repo("rev-parse", "x") != repo.head()
 
     def test_a_tag_of_the_same_name_does_not_matter(self, repo, trees, tmp_path) -> None:
@@ -172,16 +171,6 @@ class TestAdd:
             trees.add(str(repo.top), str(tmp_path / "w"), "main/x")
         assert repo.branches() == {"main"}
 
-    def test_a_checkout_that_fails_leaves_nothing(self, repo, trees, tmp_path) -> None:
-        repo.commit(".gitattributes", "file filter=broken\n")
-        repo("config", "filter.broken.smudge", "false")
-        repo("config", "filter.broken.required", "true")
-        with pytest.raises(Refused, match="smudge filter broken failed"):
-            trees.add(str(repo.top), str(tmp_path / "w"), "x")
-        assert not (tmp_path / "w").exists()
-        assert repo.worktrees() == []
-        assert repo.branches() == {"main"}
-
     def test_a_failed_add_keeps_a_branch_that_was_there(self, repo, trees, tmp_path) -> None:
         repo("branch", "x")
         (tmp_path / "file").touch()
@@ -190,31 +179,55 @@ class TestAdd:
         assert repo.branches() == {"main", "x"}
 
 
-class TestHook:
-    def test_runs_as_for_every_user(self, repo, trees, tmp_path) -> None:
-        repo.hook()
-        trees.add(str(repo.top), str(tmp_path / "w"), "x")
-        git_folder = Path(repo("rev-parse", "--absolute-git-dir", at=tmp_path / "w"))
-        arguments = (git_folder / "hook-arguments").read_text(encoding="utf-8").split()
-        assert arguments == ["0" * 40, repo.head(), "1"]
+class TestFilterOfTheUser:
+    """The filters of the user's own settings run, as that of git-lfs must."""
 
-    def test_that_fails_is_told_and_the_worktree_stays(self, repo, trees, tmp_path) -> None:
-        repo.hook("#!/bin/sh\necho no luck >&2\nexit 3\n")
-        added = trees.add(str(repo.top), str(tmp_path / "w"), "x")
-        assert added == (True, "exit 3: no luck")
-        assert (tmp_path / "w" / "file").is_file()
-        assert not trees.state(str(tmp_path / "w")).uncommitted
+    @pytest.fixture
+    def filtered(self, repo, env, tmp_path):
+        """Return a function that gives the user a smudge filter for `file`, and returns the environment."""
+        repo.commit(".gitattributes", "file filter=own\n")
 
-    def test_that_hangs_leaves_nothing(self, repo, env, tmp_path) -> None:
-        repo.hook("#!/bin/sh\nexec sleep 60\n")
-        with pytest.raises(TimedOut):
-            Worktrees(env, write_seconds=1).add(str(repo.top), str(tmp_path / "w"), "x")
+        def give(command, **settings):
+            script = tmp_path / "smudge"
+            script.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+            script.chmod(0o755)
+            lines = "".join(f"{key} = {value}\n" for key, value in settings.items())
+            config = tmp_path / "gitconfig"
+            config.write_text(f'[filter "own"]\nsmudge = {script}\n{lines}', encoding="utf-8")
+            return {**env, "GIT_CONFIG_GLOBAL": str(config)}
+
+        return give
+
+    def test_runs(self, repo, filtered, tmp_path) -> None:
+        Worktrees(filtered("tr a-z A-Z")).add(str(repo.top), str(tmp_path / "w"), "x")
+        assert (tmp_path / "w" / "file").read_text(encoding="utf-8") == "TEXT\n"
+
+    def test_runs_as_the_user_says_where_the_repository_has_one_of_that_name(
+        self, repo, filtered, tmp_path
+    ) -> None:
+        repo("config", "filter.own.smudge", f"touch {tmp_path}/ran; cat")
+        repo("config", "filter.own.required", "true")
+        Worktrees(filtered("tr a-z A-Z")).add(str(repo.top), str(tmp_path / "w"), "x")
+        assert (tmp_path / "w" / "file").read_text(encoding="utf-8") == "TEXT\n"
+        assert not (tmp_path / "ran").exists()
+
+    def test_that_fails_leaves_nothing(self, repo, filtered, tmp_path) -> None:
+        trees = Worktrees(filtered("exit 1", required="true"))
+        with pytest.raises(Refused, match="smudge filter own failed"):
+            trees.add(str(repo.top), str(tmp_path / "w"), "x")
         assert not (tmp_path / "w").exists()
         assert repo.worktrees() == []
         assert repo.branches() == {"main"}
 
-    def test_that_leaves_something_running_is_not_waited_for(self, repo, trees, tmp_path) -> None:
-        repo.hook(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\n")
+    def test_that_hangs_leaves_nothing(self, repo, filtered, tmp_path) -> None:
+        with pytest.raises(TimedOut):
+            Worktrees(filtered("exec sleep 60"), write_seconds=1).add(str(repo.top), str(tmp_path / "w"), "x")
+        assert not (tmp_path / "w").exists()
+        assert repo.worktrees() == []
+        assert repo.branches() == {"main"}
+
+    def test_that_leaves_something_running_is_not_waited_for(self, repo, filtered, tmp_path) -> None:
+        trees = Worktrees(filtered(f"sleep 600 >/dev/null & echo $! > {tmp_path}/child; cat"))
         trees.add(str(repo.top), str(tmp_path / "w"), "x")
         child = int((tmp_path / "child").read_text(encoding="utf-8"))
         assert is_running(child)

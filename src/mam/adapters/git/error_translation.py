@@ -12,6 +12,8 @@ class GitMissing(Unavailable):
     code, retryable = "git_missing", False
 
 
+# The words of git with and without GIT_NO_LAZY_FETCH.
+_LACKS = ("lazy fetching disabled", "transport '")
 _HINTS = (
     ("containing submodules", "git removes such a worktree only with git worktree remove --force, by hand"),
     ("locked working tree", "unlock it with git worktree unlock, and repeat the command"),
@@ -45,6 +47,11 @@ def from_stderr(text: str, repo: str) -> MamError:
         )
     if "Permission denied" in text or "Read-only file system" in text:
         return ReadOnly(f"git: {message}")
+    if any(phrase in text for phrase in _LACKS):
+        return Refused(
+            f"git: {message}",
+            hint="the clone lacks something, and mam fetches nothing: fetch it with git yourself, and repeat",
+        )
     hint = next((hint_text for phrase, hint_text in _HINTS if phrase in message), None)
     return Refused(f"git: {message}", hint=hint)
 

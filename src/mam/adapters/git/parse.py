@@ -83,6 +83,15 @@ def status(answer: bytes) -> Status:
     )
 
 
+def submodules(answer: bytes) -> list[str]:
+    """Return the paths of the submodules in the output of `ls-files --stage -z`."""
+    return [
+        os.fsdecode(entry.partition(b"\t")[2])
+        for entry in answer.split(b"\0")
+        if entry.startswith(b"160000 ")
+    ]
+
+
 def lines(answer: bytes) -> list[str]:
     """Return one value per line, for values without line breaks, such as names of refs."""
     return [os.fsdecode(line) for line in answer.split(b"\n") if line]

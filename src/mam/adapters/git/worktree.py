@@ -1,7 +1,6 @@
 """Worktrees of a git repository: finds, adds, inspects and removes them.
 
-mam never uses `--force`. When mam adds a worktree, git runs the repository's post-checkout hook, as for every
-user of git. If the hook fails, the worktree exists nevertheless, and the caller gets the hook's message.
+mam never uses `--force`. git runs none of the repository's hooks and filters, see `run_git.py`.
 """
 
 from __future__ import annotations
@@ -39,13 +38,6 @@ class WorktreeState(NamedTuple):
     def uncommitted(self) -> bool:
         """Whether a file is changed, staged, or untracked and not ignored."""
         return bool(self.changes)
-
-
-class Added(NamedTuple):
-    """How a worktree was added: whether mam created the branch, and the message of a failing hook."""
-
-    branch_made: bool
-    hook_failure: str | None
 
 
 class Worktrees:
@@ -104,8 +96,8 @@ class Worktrees:
         answer = self._git.ask(repo, "cat-file", "-t", f"{commit}:{folder}", accept=(0, 128))
         return answer.out == b"tree\n"
 
-    def add(self, repo: str, path: str, branch: str, *, base: str = "HEAD") -> Added:
-        """Add a worktree on a branch; create the branch at base if it does not exist.
+    def add(self, repo: str, path: str, branch: str, *, base: str = "HEAD") -> bool:
+        """Add a worktree on a branch; create the branch at base if there is none, and tell that.
 
         After a failure everything is undone, including the branch. Raises InvalidName for a bad branch name,
         InvalidPath outside a repository, and Refused if the path exists, if another worktree has the branch
@@ -122,28 +114,23 @@ class Worktrees:
         if tip is None:
             self.branches.create(repo, branch, base)
         try:
-            return Added(tip is None, self._add(repo, path, branch))
+            self._add(repo, path, branch)
         except BaseException:
             if tip is None:
                 with contextlib.suppress(MamError):
                     self.delete_branch(repo, branch, start)
             raise
+        return tip is None
 
-    def _add(self, repo: str, path: str, branch: str) -> str | None:
+    def _add(self, repo: str, path: str, branch: str) -> None:
         try:
-            answer = self._git.run(repo, ("worktree", "add", "--quiet", "--", path, branch))
+            self._git.change(repo, "worktree", "add", "--quiet", "--", path, branch)
         except BaseException:
-            # mam ended git. If the hook was running already, git leaves a complete worktree.
+            # If git refuses, it leaves nothing. If mam ended it, it may leave a complete worktree.
             with contextlib.suppress(MamError):
                 if self._is_on(repo, path, branch):
                     self.remove(repo, path)
             raise
-        if answer.status == 0:
-            return None
-        # If git refuses, it ends with 128 and leaves nothing. If a complete worktree exists, the hook failed.
-        if 0 < answer.status != 128 and self._is_on(repo, path, branch):
-            return f"exit {answer.status}: {error_translation.reason(answer.err)}"
-        raise error_translation.from_stderr(answer.err, repo)
 
     def _is_on(self, repo: str, path: str, branch: str) -> bool:
         entry = self.entry(repo, path)
@@ -168,6 +155,15 @@ class Worktrees:
         it.
         """
         self._require_worktree(path)
+        status, changes = self._status(path)
+        unmerged = self.branches.unmerged(path, status.head, status.branch) if status.head else 0
+        return WorktreeState(status.branch, status.head, changes, unmerged)
+
+    def _status(self, path: str) -> tuple[parse.Status, tuple[str, ...]]:
+        """Return the status of a working tree, and all changes in it with those in its submodules.
+
+        git itself would run a status in each submodule, and there the programs of the submodule's settings.
+        """
         # The options override the user's settings, which may hide untracked files and changes in submodules.
         answer = self._git.ask(
             path,
@@ -179,11 +175,21 @@ class Worktrees:
             "--no-ahead-behind",
             "--no-renames",
             "--untracked-files=normal",
-            "--ignore-submodules=none",
+            "--ignore-submodules=dirty",
         )
         status = parse.status(answer.out)
-        unmerged = self.branches.unmerged(path, status.head, status.branch) if status.head else 0
-        return WorktreeState(status.branch, status.head, status.changes, unmerged)
+        changed = [
+            name
+            for name in parse.submodules(self._git.ask(path, "ls-files", "--stage", "-z").out)
+            if name not in status.changes and self._has_changes(os.path.join(path, name))
+        ]
+        return status, (*status.changes, *changed)
+
+    def _has_changes(self, submodule: str) -> bool:
+        if not os.path.lexists(os.path.join(submodule, ".git")):
+            return False
+        self._require_worktree(submodule)
+        return bool(self._status(submodule)[1])
 
     def _require_worktree(self, path: str) -> None:
         top = self.toplevel(path) if os.path.isdir(path) else None
@@ -205,7 +211,9 @@ class Worktrees:
                 )
             return
         # The option overrides the user's setting, which may hide untracked files from git's check.
-        self._git.change(repo, "-c", "status.showUntrackedFiles=normal", "worktree", "remove", "--", path)
+        self._git.change(
+            repo, "-c", "status.showUntrackedFiles=normal", "worktree", "remove", "--", path, also=path
+        )
 
     def delete_branch(self, repo: str, branch: str, commit: str) -> bool:
         """Delete a branch if it is at this commit and no worktree has it; tell whether it was deleted."""

@@ -156,8 +156,8 @@ def _make_worktree(context: Context, trees: Worktrees, row: Row, start: str) -> 
     """Make the worktree of a row, on its branch or on a new branch at `start`, and write its note."""
     tree = row["worktree"] or {}
     context.progress(f"making a worktree on {tree['branch']}")
-    added = trees.add(tree["repo"], tree["path"], tree["branch"], base=start)
-    by = _OURS if added.branch_made else tree.get("branch_by") or _THEIRS
+    is_new = trees.add(tree["repo"], tree["path"], tree["branch"], base=start)
+    by = _OURS if is_new else tree.get("branch_by") or _THEIRS
     try:
         trees.sign(tree["path"], _signature(context, row, by))
         if not os.path.isdir(row["workspace"]):
@@ -165,10 +165,8 @@ def _make_worktree(context: Context, trees: Worktrees, row: Row, start: str) -> 
             raise _no_folder(os.path.relpath(row["workspace"], tree["path"]), tree["branch"])
     except BaseException:
         with contextlib.suppress(MamError):
-            _discard(trees, tree, with_branch=added.branch_made)
+            _discard(trees, tree, with_branch=is_new)
         raise
-    if added.hook_failure:
-        context.progress(f"the repository's post-checkout hook failed: {added.hook_failure}")
     return {**row, "worktree": {**tree, "branch_by": by}}
 
 
