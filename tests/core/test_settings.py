@@ -82,18 +82,27 @@ def test_what_else_is_not(values) -> None:
     ],
 )
 def test_what_the_file_of_a_root_cannot_set(values) -> None:
-    Settings().apply(values, "config.toml")
-    with pytest.raises(InvalidSettings, match="may come with a foreign repository"):
-        Settings().apply(values, "mam.toml", of_root=True)
-    Settings().apply({"permissions": "ask", "resident": "off"}, "mam.toml", of_root=True)
+    assert Settings().apply(values, "config.toml") == []
+    settings = Settings()
+    assert settings.apply({**values, "resident": "off"}, "mam.toml", of_root=True) == list(values)
+    for key in values:
+        assert getattr(settings, key) == getattr(Settings(), key)
+    assert settings.resident == "off"
+    assert Settings().apply({"permissions": "ask", "resident": "off"}, "mam.toml", of_root=True) == []
+
+
+def test_an_unknown_key_of_a_root_is_refused() -> None:
+    with pytest.raises(InvalidSettings, match="there is no setting 'brokers'"):
+        Settings().apply({"brokers": 1}, "mam.toml", of_root=True)
 
 
 def test_grants_to_agents_stand_in_the_users_own_file_only() -> None:
     settings = Settings()
     settings.apply({"mcp": {"message": "all", "allow": ["kill"]}}, "config.toml")
     assert settings.mcp == {"message": "all", "stop": "descendants", "allow": ("kill",)}
-    with pytest.raises(InvalidSettings, match="repository"):
-        Settings().apply({"mcp": {"message": "all"}}, "mam.toml", of_root=True)
+    settings = Settings()
+    assert settings.apply({"mcp": {"message": "all"}}, "mam.toml", of_root=True) == ["mcp"]
+    assert settings.mcp["message"] == "descendants"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +120,8 @@ def test_who_may_write_and_answer() -> None:
     assert settings.messages == (("reviewer", "developer"), ("*", "lead"))
     settings.apply({"messages": "family"}, "here")
     assert (settings.messages, settings.answers) == ("family", "user")
-    for values in ({"messages": "all"}, {"answers": "all"}):
-        with pytest.raises(InvalidSettings, match="repository"):
-            Settings().apply(values, "mam.toml", of_root=True)
+    assert settings.apply({"messages": "all", "answers": "all"}, "mam.toml", of_root=True) == [
+        "messages",
+        "answers",
+    ]
+    assert (settings.messages, settings.answers) == ("family", "user")

@@ -20,7 +20,7 @@ PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
 _PERMISSIONS = ("job_permissions", "permissions", "team_permissions")
-# Only the settings file of the user may set these: the file of a root may come with a foreign repository.
+# Only the settings file of the user sets these: the file of a root may come with a foreign repository.
 USER_ONLY = (
     "answers",
     "broker",
@@ -88,11 +88,13 @@ class Settings:
         """Return the settings that apply only to one agent kind."""
         return self.codex if name == "codex" else {}
 
-    def apply(self, values: dict[str, Any], path: str, *, of_root: bool = False) -> None:
+    def apply(self, values: dict[str, Any], path: str, *, of_root: bool = False) -> list[str]:
         """Override the settings with the values of one file; raise InvalidSettings for a wrong value.
 
-        The file of a root (`of_root`) may come with a foreign repository, so it cannot weaken a protection.
+        The file of a root (`of_root`) may come with a foreign repository, so it cannot weaken a protection:
+        what only the user sets is ignored there. Return the keys that are ignored.
         """
+        ignored = []
         checks: dict[str, Callable[[object], object]] = {
             "tmux_server": _server,
             "permissions": _permissions,
@@ -118,12 +120,8 @@ class Settings:
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
                 )
             if of_root and (key in USER_ONLY or (key in _PERMISSIONS and value != "ask")):
-                # The address of a broker may hold a password by mistake, so it is not shown.
-                text = "set" if key == "broker" else repr(value)
-                raise InvalidSettings(
-                    f"{path}: '{key}' cannot be {text} here: this file may come with a foreign repository",
-                    hint="put it into config.toml in ~/.config/mam",
-                )
+                ignored.append(key)
+                continue
             try:
                 setattr(self, key, checks[key](value))
             except InvalidSettings as error:
@@ -131,6 +129,7 @@ class Settings:
             except (InvalidName, TypeError, ValueError) as error:
                 text = one_line(repr(value), 80)
                 raise InvalidSettings(f"{path}: '{key}' cannot be {text}: {error}") from None
+        return ignored
 
 
 def _server(value: object) -> str:

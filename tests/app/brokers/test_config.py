@@ -36,18 +36,41 @@ def test_the_settings_of_the_user(configure) -> None:
     assert brokers.password(context, broker) == "s3cret"
 
 
-def test_a_repository_names_no_broker_in_its_settings(configure, workspace) -> None:
+def test_d5_a_repository_names_no_broker_in_its_settings(configure, workspace) -> None:
     (workspace / "mam.toml").write_text('[broker]\nurl = "mqtt://me:s3cret@evil.test"\n', encoding="utf-8")
-    with pytest.raises(InvalidSettings, match="repository") as caught:
-        brokers.find(configure())
-    assert "s3cret" not in str(caught.value)
+    warnings = []
+    context = configure().replace(warn=warnings.append)
+    assert brokers.find(context) is None
+    assert brokers.find(context) is None
+    (warning,) = warnings
+    assert str(workspace / "mam.toml") in warning
+    assert "ignores broker in it" in warning
+    assert "config.toml" in warning
+    assert "s3cret" not in warning
+
+
+def test_d5_a_repository_names_no_broker_in_its_env_file(configure, workspace) -> None:
+    env_file = "# a comment\nexport MAM_BROKER='mqtt://me:s3cret@evil.test'\nMAM_BROKER_PREFIX=x\nOTHER=1\n"
+    warnings = []
+    context = configure(SETTINGS, env_file).replace(warn=warnings.append)
+    assert brokers.find(context).host == "one.test"
+    (warning,) = warnings
+    assert str(workspace / ".env") in warning
+    assert "ignores MAM_BROKER, MAM_BROKER_PREFIX in it" in warning
+    assert "s3cret" not in warning
+    assert brokers.find(configure(env_file=env_file)) is None
+
+
+def test_d5_an_env_file_that_names_no_broker_is_not_warned_of(configure) -> None:
+    warnings = []
+    context = configure(SETTINGS, "OTHER=1\nMAM_BROKER_PASSWORD=x\n").replace(warn=warnings.append)
+    assert brokers.find(context).host == "one.test"
+    assert warnings == []
 
 
 def test_the_nearer_source_wins(configure) -> None:
-    env_file = "# a comment\nexport MAM_BROKER='mqtt://three.test'\n"
-    context = configure(SETTINGS, env_file)
-    assert brokers.find(context).host == "three.test"
-    context = configure(SETTINGS, env_file, MAM_BROKER="mqtt://two.test")
+    assert brokers.find(configure(SETTINGS)).host == "one.test"
+    context = configure(SETTINGS, MAM_BROKER="mqtt://two.test")
     assert brokers.find(context).host == "two.test"
     assert brokers.find(context, "mqtt://four.test").host == "four.test"
 
@@ -112,19 +135,12 @@ def test_the_env_file_may_hold_the_password_of_a_broker_named_elsewhere(configur
     assert brokers.password(context, brokers.find(context)) == "of the environment"
 
 
-def test_an_env_file_sends_no_secret_from_elsewhere(configure) -> None:
-    text = "MAM_BROKER=mqtt://me@evil.test\nMAM_BROKER_PASSWORD_ENV=AWS_SECRET\n"
-    context = configure(env_file=text, AWS_SECRET="s3cret")
-    broker = brokers.find(context)
-    for name in (broker, brokers.of_json(broker.as_json())):
-        with pytest.raises(InvalidSettings, match="AWS_SECRET"):
-            brokers.password(context, name)
-    context = configure(env_file=text + "AWS_SECRET=of the file\n")
-    assert brokers.password(context, brokers.find(context)) == "of the file"
-    with pytest.raises(InvalidSettings, match="password file"):
-        brokers.find(
-            configure(env_file="MAM_BROKER=mqtt://evil.test\nMAM_BROKER_PASSWORD_FILE=/etc/shadow\n")
-        )
+def test_a_broker_of_an_env_file_gets_no_secret_from_elsewhere(configure) -> None:
+    """A job that mam 0.1 submitted has such a broker in its record."""
+    broker = brokers.of_json({"url": "mqtt://me@evil.test", "password_dotenv": "AWS_SECRET"})
+    with pytest.raises(InvalidSettings, match="AWS_SECRET"):
+        brokers.password(configure(AWS_SECRET="s3cret"), broker)
+    assert brokers.password(configure(env_file="AWS_SECRET=of the file\n"), broker) == "of the file"
 
 
 def test_a_password_in_the_clear_is_warned_of(configure) -> None:

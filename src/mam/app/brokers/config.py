@@ -1,14 +1,16 @@
 """Finds the configured broker and its password.
 
-An option, the environment, the root's `.env` and the user's settings may name a broker, in this order. Other
-values count only if they come from the same source or belong to the same address. A repository can contain a
-`.env`, so a broker from `.env` never receives a secret from another source.
+An option, the environment and the user's settings may name a broker, in this order. Other values count only
+if they come from the same source or belong to the same address. A repository can contain a `.env`, so a
+broker that it names is ignored, with a warning: it would get the events of all jobs. A job that mam 0.1
+submitted keeps its broker from `.env`, which gets no secret from another source.
 """
 
 from __future__ import annotations
 
 import os
 
+from mam.app.context.settings import ignored_in_repository
 from mam.core.broker_address import Broker, of_json
 from mam.core.errors import InvalidSettings
 
@@ -39,9 +41,7 @@ def find(context: Context, requested_url: str | None = None) -> Broker | None:
         if variables.get("url") and Broker(variables["url"]).address != Broker(url).address:
             variables = {}
         return _checked(context, {**_settings_for(context, url), **variables, "url": url})
-    env_file = _of_env_file(context.paths.root)
-    if env_file:
-        return _checked(context, env_file)
+    _warn_of_env_file(context)
     settings = context.settings().broker
     return _checked(context, {**settings.as_json(), **variables}) if settings else None
 
@@ -92,19 +92,11 @@ def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def _of_env_file(root: str) -> dict[str, Any]:
-    """Return the broker of a root's `.env`; its password may only come from the same file."""
-    values = _of_variables(_variables_of(root))
-    if "url" not in values:
-        return {}
-    if "password_file" in values:
-        raise InvalidSettings(
-            f"{root}/.env cannot name a password file: this file may come with a foreign repository",
-            hint=f"write the password itself as {_PASSWORD}, or put the broker into your own config.toml",
-        )
-    if "password_env" in values:
-        values["password_dotenv"] = values.pop("password_env")
-    return values
+def _warn_of_env_file(context: Context) -> None:
+    """Warn of a root's `.env` that names a broker."""
+    named = [name for name in (VARIABLE, *_FIELDS.values()) if name in _variables_of(context.paths.root)]
+    if named:
+        context.warn(ignored_in_repository(os.path.join(context.paths.root, ".env"), named))
 
 
 def _variables_of(root: str) -> dict[str, str]:

@@ -283,7 +283,7 @@ class Context:
         """Return the settings in force."""
         if not self._settings:
             self.resources.safety.check()
-            self._settings["loaded"] = load_settings(self.paths.root, self.settings_environ)
+            self._settings["loaded"] = load_settings(self.paths.root, self.settings_environ, self.warn)
         return self._settings["loaded"]
 
 

@@ -11,28 +11,50 @@ from mam.core.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _LARGEST = 1024 * 1024
 
 
-def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
-    """Return the settings in force; a file that does not exist changes nothing."""
-    settings = load_user_settings(environ)
-    _load(settings, os.path.join(root, "mam.toml"), environ, of_root=True)
+def load_settings(root: str, environ: Mapping[str, str], warn: Callable[[str], None]) -> Settings:
+    """Return the settings in force; a file that does not exist changes nothing.
+
+    `warn` is called once if the root's file has keys that count only in the user's own file.
+    """
+    settings, root_file = load_user_settings(environ), os.path.join(root, "mam.toml")
+    if ignored := _load(settings, root_file, environ, of_root=True):
+        warn(ignored_in_repository(root_file, ignored, _user_file(environ)))
     return settings
 
 
 def load_user_settings(environ: Mapping[str, str]) -> Settings:
     """Return the settings of the user's own file, which no root can change."""
     settings = Settings()
-    home = environ.get("HOME") or os.path.expanduser("~")
-    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    _load(settings, os.path.join(config, "mam", "config.toml"), environ, of_root=False)
+    _load(settings, _user_file(environ), environ, of_root=False)
     return settings
 
 
-def _load(settings: Settings, path: str, environ: Mapping[str, str], *, of_root: bool) -> None:
+def ignored_in_repository(
+    path: str, keys: Iterable[str], user_file: str = "~/.config/mam/config.toml"
+) -> str:
+    """Return the warning that a file of the root has settings that only the user makes.
+
+    The values are not shown: the address of a broker may hold a password by mistake.
+    """
+    return (
+        f"{path} may come with a foreign repository, so mam ignores {', '.join(keys)} in it; "
+        f"put what you want into {user_file}"
+    )
+
+
+def _user_file(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME") or os.path.expanduser("~")
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(config, "mam", "config.toml")
+
+
+def _load(settings: Settings, path: str, environ: Mapping[str, str], *, of_root: bool) -> list[str]:
+    """Apply the values of one file; return the keys that do not count in it."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise InvalidSettings(f"{path} is not a regular file", hint="remove it")
     try:
@@ -41,12 +63,12 @@ def _load(settings: Settings, path: str, environ: Mapping[str, str], *, of_root:
                 _check_owner(path, file.fileno(), environ)
             text = file.read(_LARGEST + 1)
     except FileNotFoundError:
-        return
+        return []
     except OSError as error:
         raise InvalidSettings(f"{path} cannot be read: {error.strerror}") from error
     if len(text) > _LARGEST:
         raise InvalidSettings(f"{path} is too large for a settings file")
-    _apply(settings, text, path, of_root=of_root)
+    return _apply(settings, text, path, of_root=of_root)
 
 
 def _check_owner(path: str, handle: int, environ: Mapping[str, str]) -> None:
@@ -60,10 +82,10 @@ def _check_owner(path: str, handle: int, environ: Mapping[str, str]) -> None:
     raise InvalidSettings(message, hint=mend)
 
 
-def _apply(settings: Settings, text: bytes, path: str, *, of_root: bool) -> None:
+def _apply(settings: Settings, text: bytes, path: str, *, of_root: bool) -> list[str]:
     import tomllib
 
     try:
-        settings.apply(tomllib.loads(text.decode()), path, of_root=of_root)
+        return settings.apply(tomllib.loads(text.decode()), path, of_root=of_root)
     except (ValueError, RecursionError) as error:
         raise InvalidSettings(f"{path} is not valid TOML: {error}", hint="correct the line") from None

@@ -7,7 +7,6 @@ import os
 from mam.adapters.store import database
 from mam.app.context import claims
 from mam.app.context.authority import require_person
-from mam.app.context.network_warning import warn_of_network
 from mam.app.sessions.adopt import has_lost_record
 from mam.app.sessions.root_ways import answer_elsewhere
 from mam.core.root_mark import directory_of
@@ -44,7 +43,6 @@ def begin_anew(context: Context, caller: Caller) -> Document:
             context.root.record(os.urandom(8).hex(), is_complete=False)
         context.root.forget_verdict()
     claims.change(context, lambda transaction: transaction.log(caller.name, "init", None, _COMMAND))
-    warn_of_network(context)
     return {"registry": context.paths.yaml, "changed": True, "panes": _panes_without_row(context)}
 
 

@@ -369,3 +369,20 @@ def test_s002_16_an_option_that_was_removed_is_refused(run, workspace) -> None:
     assert "--mode" in answer.err
     assert run("job", "dance").code == 64
     assert list(workspace.iterdir()) == []
+
+
+def test_d5_settings_that_a_repository_makes_for_the_user_are_ignored_with_one_warning(
+    run, workspace
+) -> None:
+    (workspace / "mam.toml").write_text(
+        'job_permissions = "auto"\nnotify_command = ["touch", "ran"]\nready_timeout = 5\n', encoding="utf-8"
+    )
+    (workspace / ".env").write_text("MAM_BROKER=mqtt://evil.test\n", encoding="utf-8")
+    answer = run("job", "submit", "--agent", "practice", "--prompt", "x", "--dry-run", "--json")
+    settings, env_file = json.loads(answer.out)["warnings"]
+    assert answer.err.count("ignores") == 2
+    assert "ignores job_permissions, notify_command in it" in settings
+    assert "ignores MAM_BROKER in it" in env_file
+    (workspace / "mam.toml").write_text("unknown = 1\n", encoding="utf-8")
+    refused = run("job", "submit", "--agent", "practice", "--prompt", "x", "--dry-run", "--json")
+    assert refused.error["code"] == "invalid_settings"
