@@ -7,6 +7,7 @@ import subprocess
 
 import mam
 from mam.adapters.tmux.client import Tmux, clean_environment
+from mam.core import caller as callers
 from mam.core.errors import NoTranscript
 
 QUICK = ["--speed", "0"]
@@ -39,9 +40,13 @@ class Desk:
         socket = self.tmux.socket_path()
         return {**os.environ, "TMUX": f"{socket},{self.pid},0", "TMUX_PANE": pane or self.pane}
 
-    def fleet(self, pane: str | None = None) -> mam.Fleet:
-        """Open the fleet as from that pane."""
-        return mam.open(str(self.workspace), environ=self.environ(pane))
+    def fleet(self, pane: str | None = None, *, session: str | None = None) -> mam.Fleet:
+        """Open the fleet as from that pane, in which this session runs."""
+        opened = mam.open(str(self.workspace), environ=self.environ(pane))
+        if session is not None:
+            # The process of the tests does not run in the pane, and would count as unknown.
+            opened._access._caller = callers.session(session, os.getpid())
+        return opened
 
     def panes(self) -> list[str]:
         """Return the panes of the window in their order."""

@@ -19,18 +19,43 @@ class CallerKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Role(StrEnum):
+    """What a person lets a device or another host do, from the least to the most."""
+
+    WATCH = "watch"
+    ANSWER = "answer"
+    OPERATE = "operate"
+
+
 class Caller:
     """Who calls a verb, and from which process. A caller is immutable."""
 
-    __slots__ = ("id", "kind", "pid")
+    __slots__ = ("hint", "id", "kind", "pid", "reason", "role")
 
     id: str | None
     kind: CallerKind
     pid: int
+    role: Role | None
+    # Why an unknown caller counts as unknown, and what a person can do about it.
+    reason: str | None
+    hint: str | None
 
-    def __init__(self, kind: CallerKind, pid: int, caller_id: str | None = None) -> None:
-        """`caller_id` is the id of a session, a device or a host; a person has none."""
-        for name, value in (("kind", kind), ("pid", pid), ("id", caller_id)):
+    def __init__(
+        self,
+        kind: CallerKind,
+        pid: int,
+        caller_id: str | None = None,
+        *,
+        role: Role | None = None,
+        reason: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """`caller_id` is the id of a session, a device or a host; a person has none.
+
+        `role` is that of a device or a host; without one it may only watch.
+        """
+        values = {"kind": kind, "pid": pid, "id": caller_id, "role": role, "reason": reason, "hint": hint}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -68,3 +93,8 @@ def user(pid: int = 0) -> Caller:
 def session(session_id: str, pid: int = 0) -> Caller:
     """Return a session as the caller."""
     return Caller(CallerKind.SESSION, pid, session_id)
+
+
+def unknown(pid: int = 0, *, reason: str, hint: str) -> Caller:
+    """Return a caller of whom nothing is proven; `reason` and `hint` become part of a refusal."""
+    return Caller(CallerKind.UNKNOWN, pid, reason=reason, hint=hint)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
+# What a process without a terminal counts as that a session may have detached.
+DETACHED = ("unknown", "user")
 _LONGEST_SECONDS = 86_400
 _PERMISSIONS = ("job_permissions", "permissions", "team_permissions")
 # Only the settings file of the user sets these: the file of a root may come with a foreign repository.
@@ -25,6 +27,7 @@ USER_ONLY = (
     "answers",
     "broker",
     "codex",
+    "detached",
     "judge_command",
     "known_versions",
     "mcp",
@@ -43,6 +46,7 @@ class Settings:
         "answers",
         "broker",
         "codex",
+        "detached",
         "job_permissions",
         "judge_command",
         "known_versions",
@@ -78,6 +82,7 @@ class Settings:
         self.codex: dict[str, bool] = {}
         self.messages: Rule = authority.ALL
         self.answers = authority.PARENT
+        self.detached = DETACHED[0]
         self.broker: Broker | None = None
         # Roots that mam uses whoever owns them, and also on a network file system.
         self.safe_roots: tuple[str, ...] = ()
@@ -110,6 +115,7 @@ class Settings:
             "codex": _codex,
             "messages": _messages,
             "answers": _answers,
+            "detached": _detached,
             "broker": _broker,
             "mcp": _mcp,
             "safe_roots": _paths,
@@ -172,6 +178,12 @@ def _messages(value: object) -> Rule:
 def _answers(value: object) -> str:
     if value not in authority.ANSWERS:
         raise ValueError(f"it must be one of {', '.join(authority.ANSWERS)}")
+    return str(value)
+
+
+def _detached(value: object) -> str:
+    if value not in DETACHED:
+        raise ValueError(f"it must be one of {', '.join(DETACHED)}")
     return str(value)
 
 

@@ -10,6 +10,7 @@ from tests.adapters.kanban.conftest import make_hermes
 from tests.app.environment import use_environment
 
 import mam
+from mam.core import caller as callers
 from mam.core.errors import AgentMissing, NoRegistry, Unavailable
 
 # It takes the words of the real one, and writes the card as little as needed.
@@ -41,6 +42,8 @@ def hermes(fleet, tmp_path, monkeypatch):
         program.chmod(0o755)
         script = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HERMES_KANBAN_DB": str(path)}
         use_environment(fleet, {**os.environ, **script, "MAM_SESSION": "s_1", "TMUX": "x,1,0"})
+        # The claim alone would make the caller unknown.
+        fleet._access._caller = callers.user(os.getpid())
 
     return install
 

@@ -218,7 +218,11 @@ def test_a_variable_alone_makes_no_caller_a_session(fleet, workspace) -> None:
     forged = {**os.environ, "MAM_SESSION": parent.id, "MAM_ROOT": str(workspace)}
     with mam.open(environ=forged) as other:
         assert other.root == str(workspace)
-        assert other.sessions.create("sleep", args=["1000"]).row["parent"] is None
+        assert other.sessions.status(parent.name)["status"] == "running"
+        with pytest.raises(NotAllowed, match="MAM_SESSION names a session") as caught:
+            other.sessions.create("sleep", args=["1000"])
+    assert (caught.value.exit_code, fleet.sessions.names()) == (1, [parent.name])
+    assert "unset MAM_SESSION MAM_ROOT" in caught.value.hint
 
 
 def test_s000_4_the_variable_names_another_registry_file(tmp_path, home) -> None:

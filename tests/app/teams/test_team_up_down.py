@@ -500,19 +500,23 @@ class TestClose:
     def test_never_the_own_pane(self, desk, master):
         document = spawn(master)
         pane = document["session"]["pane"]["id"]
-        with desk.fleet(pane) as inside, pytest.raises(NotAllowed, match="where this command runs"):
+        own = document["session"]["id"]
+        with (
+            desk.fleet(pane, session=own) as inside,
+            pytest.raises(NotAllowed, match="where this command runs"),
+        ):
             inside.teams.close("dev", force=True)
         master._access._caller = callers.session(document["session"]["id"])
         with pytest.raises(NotAllowed, match="where this command runs"):
             master.teams.close("dev", force=True)
         assert pane in desk.panes()
-        with desk.fleet(pane) as inside, pytest.raises(NotAllowed):
+        with desk.fleet(pane, session=own) as inside, pytest.raises(NotAllowed):
             inside.teams.down()
 
     def test_never_the_master(self, desk, master):
         document = spawn(master)
         pane = document["session"]["pane"]["id"]
-        with desk.fleet(pane) as inside:
+        with desk.fleet(pane, session=document["session"]["id"]) as inside:
             spawn(inside, "qa")
         # The member of the first team becomes the master of a second team.
         master._access.context.registry.note(
@@ -665,7 +669,8 @@ class TestRegister:
             "it keeps its session"
         )
         assert desk.option(pane, "@mam_session") == document["session"]["id"]
-        with desk.fleet(pane) as inside, pytest.raises(Refused, match="already"):
+        own = document["session"]["id"]
+        with desk.fleet(pane, session=own) as inside, pytest.raises(Refused, match="already"):
             inside.teams.register("qa")
 
     def test_the_session_in_the_masters_pane_is_the_master(self, desk, master):

@@ -139,5 +139,5 @@ def test_every_verb_and_every_subcommand_has_a_right() -> None:
     }
     assert set(RIGHTS) == expected
     assert verb_table.right_of("delete") is verb_table.right_of("stop") is Right.OPERATE
-    assert verb_table.right_of("job", "event") is Right.REPORT
+    assert verb_table.right_of("job", "event") is Right.SIGNED
     assert verb_table.right_of("ls") is Right.WATCH

@@ -18,7 +18,7 @@ from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.rows_and_log import Transaction, choose
 from mam.core.errors import Damaged, MamError, Unavailable
-from mam.core.session_row import with_all_fields, with_new_fields
+from mam.core.session_row import is_running, with_all_fields, with_new_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -367,6 +367,22 @@ class Registry:
         with database.errors(self.paths.db):
             row = connection.execute("SELECT value FROM meta WHERE key='servers'").fetchone()
         return json.loads(row[0]) if row else []
+
+    def running_rows(self) -> list[Row]:
+        """Return the running sessions by the database, also beside a file that cannot be read.
+
+        Without a database they come from the file, if that can be read.
+        """
+        connection = self.reader()
+        if connection is None:
+            try:
+                return [row for row in self._view_of_file([]).rows if is_running(row)]
+            except (Damaged, Unavailable):
+                return []
+        with database.errors(self.paths.db):
+            rows = connection.execute("SELECT data FROM sessions WHERE status='running'").fetchall()
+            documents = json.loads("[" + ",".join([data for (data,) in rows]) + "]")
+            return [with_new_fields(row) for row in documents]
 
     def is_edited(self) -> bool:
         """Tell whether the file differs from the one that mam wrote last."""

@@ -350,6 +350,13 @@ CREATE TABLE launches(
   at REAL NOT NULL,
   PRIMARY KEY(root_id, session_id)
 ) WITHOUT ROWID;
+CREATE TABLE launch_secrets(
+  digest TEXT PRIMARY KEY,
+  root_id TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  file TEXT NOT NULL,
+  at REAL NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE scripts(
   root_id TEXT NOT NULL,
   job_id TEXT NOT NULL,

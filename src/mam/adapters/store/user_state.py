@@ -11,19 +11,21 @@ import json
 import os
 from contextlib import contextmanager
 
-from mam.adapters.store import database, schema
+from mam.adapters.store import database, launch_secret, schema
 from mam.core.errors import InvalidSettings, Unavailable
 from mam.core.root_state import KnownRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
 # Names another folder for the user state. Processes that mam starts inherit it.
 VARIABLE = "MAM_STATE_HOME"
 _FILE, _FORMER_FILE = "user.db", "host.db"
+# A younger file may belong to a launch that records its secret in this moment.
+_STRAY_SECONDS = 3600.0
 _ROOT = "SELECT id, root, registry, state, inode, is_complete FROM known_roots"
 
 
@@ -304,9 +306,82 @@ class UserState:
         return None
 
     def release(self, session_id: str, root_id: str | None) -> None:
-        """Release all conversations of a session of one root."""
-        with self._using() as connection:
+        """Release all conversations of a session of one root, and end its launch secret."""
+        with self._using() as connection, database.transaction(connection, self.path):
             connection.execute(
                 "DELETE FROM leases WHERE session_id=? AND (root_id IS NULL OR root_id IS ?)",
                 (session_id, root_id),
             )
+            files = self._end_session_secrets(connection, root_id, session_id)
+        for file in files:
+            launch_secret.remove(file)
+
+    @property
+    def launches_folder(self) -> str:
+        """The folder of the launch secrets."""
+        return os.path.join(self.folder, "launches")
+
+    def new_secret_file(self) -> str:
+        """Return a path for the secret of a new launch; nothing is written yet."""
+        return os.path.join(self.launches_folder, os.urandom(16).hex())
+
+    def begin_secret(self, root_id: str, session_id: str, file: str) -> None:
+        """Write the secret of a new launch into its file; it replaces the secret of the last launch."""
+        with database.errors(file):
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            digest = launch_secret.write_new(file)
+        try:
+            with self._using() as connection, database.transaction(connection, self.path):
+                old_files = self._end_session_secrets(connection, root_id, session_id)
+                connection.execute(
+                    "INSERT INTO launch_secrets VALUES(?, ?, ?, ?, ?)",
+                    (digest, root_id, session_id, file, self.clock()),
+                )
+        except BaseException:
+            launch_secret.remove(file)
+            raise
+        for old_file in old_files:
+            launch_secret.remove(old_file)
+
+    def session_with_secret(self, root_id: str | None, file: str) -> str | None:
+        """Return the session of a root whose launch has the secret in a file; None if there is none."""
+        digest = launch_secret.digest_in(file)
+        query = "SELECT session_id FROM launch_secrets WHERE digest=? AND root_id=?"
+        rows = self._read(query, (digest, root_id)) if digest else []
+        return rows[0][0] if rows else None
+
+    def secret_files(self, root_id: str | None) -> dict[str, str]:
+        """Return the file of the launch secret of each session of a root that has one."""
+        query = "SELECT session_id, file FROM launch_secrets WHERE root_id=?"
+        return dict(self._read(query, (root_id,)))
+
+    def end_secrets(self, files: Sequence[str]) -> None:
+        """End the launch secrets in some files."""
+        with self._using() as connection, database.transaction(connection, self.path):
+            connection.executemany("DELETE FROM launch_secrets WHERE file=?", [(file,) for file in files])
+        for file in files:
+            launch_secret.remove(file)
+
+    def remove_stray_secrets(self) -> None:
+        """Remove the files of secrets that a process left when it died before it could record the digest."""
+        known = {file for (file,) in self._read("SELECT file FROM launch_secrets")}
+        try:
+            entries = list(os.scandir(self.launches_folder))
+        except OSError:
+            return
+        for entry in entries:
+            try:
+                if entry.path not in known and self.clock() - entry.stat().st_mtime > _STRAY_SECONDS:
+                    launch_secret.remove(entry.path)
+            except OSError:
+                continue
+
+    def _end_session_secrets(
+        self, connection: sqlite3.Connection, root_id: str | None, session_id: str
+    ) -> list[str]:
+        """Delete the digests of a session's secrets; return the files, to remove after the commit."""
+        values = (root_id, session_id)
+        query = "SELECT file FROM launch_secrets WHERE root_id IS ? AND session_id=?"
+        files = [file for (file,) in connection.execute(query, values)]
+        connection.execute("DELETE FROM launch_secrets WHERE root_id IS ? AND session_id=?", values)
+        return files

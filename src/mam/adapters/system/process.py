@@ -77,6 +77,10 @@ class Stat:
         self.zombie = zombie
         self.session = session
 
+    def identity(self) -> Identity:
+        """Return the identity of the process."""
+        return Identity(self.pid, self.start, boot_id())
+
 
 def boot_id() -> str:
     """Return the id of this boot, and in a container also the PID namespace; it is read once."""
@@ -174,15 +178,21 @@ def parent_of(pid: int) -> int | None:
 
 def ancestors(pid: int) -> list[Identity]:
     """Return the parent of a process, the parent of that, and so on, without the process itself."""
-    identities: list[Identity] = []
-    visited = {pid}
-    child = stat(pid)
-    while child is not None and child.parent > 0 and child.parent not in visited:
-        visited.add(child.parent)
-        child = stat(child.parent)
-        if child is not None:
-            identities.append(Identity(child.pid, child.start, boot_id()))
-    return identities
+    return [facts.identity() for facts in lineage(pid)[1:]]
+
+
+def lineage(pid: int) -> list[Stat]:
+    """Return the facts of a process, of its parent, and so on; empty if the process does not exist."""
+    line: list[Stat] = []
+    visited: set[int] = set()
+    while pid > 0 and pid not in visited:
+        visited.add(pid)
+        facts = stat(pid)
+        if facts is None:
+            break
+        line.append(facts)
+        pid = facts.parent
+    return line
 
 
 def tree(root: Identity | int, tty: str | None = None) -> set[Identity]:
@@ -293,6 +303,36 @@ def environment(pid: int) -> dict[str, str] | None:
         return None
     pairs = (os.fsdecode(entry).partition("=") for entry in content.split(b"\0") if b"=" in entry)
     return {name: value for name, _, value in pairs}
+
+
+def carriers(variable: str, since: int) -> dict[Identity, tuple[str, list[str]]]:
+    """Return this user's processes that were started with a variable, with its value and their arguments.
+
+    Only processes that started at `since` or later are looked at; none where there is no /proc.
+    """
+    found: dict[Identity, tuple[str, list[str]]] = {}
+    prefix, user = b"\0" + os.fsencode(variable) + b"=", os.geteuid()
+    for pid in pids() if _LINUX else ():
+        facts = stat(pid)
+        if facts is None or facts.zombie or facts.start < since or not _is_of(pid, user):
+            continue
+        _, is_there, rest = (b"\0" + (_read(f"/proc/{pid}/environ") or b"")).partition(prefix)
+        if is_there:
+            value = os.fsdecode(rest.partition(b"\0")[0])
+            found[facts.identity()] = (value, command_line(pid) or [])
+    return found
+
+
+def _is_of(pid: int, user: int) -> bool:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == user
+    except OSError:
+        return False
+
+
+def control_groups(pid: int) -> bytes | None:
+    """Return the control groups of a process as Linux lists them; None if they cannot be read."""
+    return _read(f"/proc/{pid}/cgroup")
 
 
 def working_directory(pid: int) -> str | None:

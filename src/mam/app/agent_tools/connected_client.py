@@ -1,7 +1,7 @@
-"""Identifies a client of the MCP server: it runs in a session, or it is a person's program.
+"""Identifies a client of the MCP server: it runs in a session, or it is a person's program, or unknown.
 
-The session is recognised by its process, which is an ancestor of the client. A claim that the client cannot
-prove can only reduce its permissions.
+The server reads the launch secret in the client's place: who knows the random path of its file has it from
+the environment of the session.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 
 from mam.adapters.system import private_socket, process
+from mam.app.context.caller import calling_row, find_caller
 from mam.app.context.context import Context
-from mam.app.context.liveness import identity_of
-from mam.core import caller as callers
 from mam.core.errors import NotAllowed
 
 TYPE_CHECKING = False
@@ -74,36 +73,25 @@ class ConnectedClient:
             context.close()
 
     def caller(self, context: Context) -> Caller:
-        """Return the caller: the session that the client runs in, or the user."""
-        session = self.session(context)
-        return callers.session(session["id"], self.pid) if session else callers.user(self.pid)
+        """Return the caller: the session that the client runs in, the user, or unknown."""
+        # Whether a client counts as unknown is not for its own settings to say.
+        return find_caller(context.replace(settings_environ=self._server_environ), self.pid)
 
     def session(self, context: Context) -> Row | None:
-        """Return the session that the client runs in; None for a person's program."""
+        """Return the session that the client runs in; None for another client."""
         if self._session is None:
-            rows = {identity_of(row): row for row in context.registry.view().rows}
-            self._session = next(
-                (rows[identity] for identity in process.ancestors(self.pid) if identity in rows), None
-            )
+            self._session = calling_row(context, self.caller(context))
         return self._session
 
     def allowed(self) -> tuple[str, ...]:
-        """Return the guarded tools that the user allows; for a session only the settings count."""
+        """Return the guarded tools that the user allows; only for the user's own client it may name more."""
         context = Context(self.paths, self.cwd, self.environ)
         try:
-            is_session = self.session(context) is not None or bool(self.environ.get("MAM_SESSION"))
-            settings_environ = self._server_environ if is_session else self.environ
+            is_user = self.caller(context).is_user
+            settings_environ = self.environ if is_user else self._server_environ
             granted: tuple[str, ...] = (
                 context.replace(settings_environ=settings_environ).settings().mcp["allow"]
             )
         finally:
             context.close()
-        return granted if is_session else (*granted, *self.allow)
-
-    def check_claim(self, caller: Caller) -> None:
-        """Refuse a change by a client that claims to be a session and is not recognised as one."""
-        if caller.session_id is None and self.environ.get("MAM_SESSION"):
-            raise NotAllowed(
-                "this program claims to run in a session, but mam cannot find it there",
-                hint="try again: mam recognises a new session after a moment",
-            )
+        return (*granted, *self.allow) if is_user else granted

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     Documents = list[Document]
     Names = list[str]
 
+_VERB_OF_ACT = {"message": "send", "stop": "stop", "resume": "resume", "purge": "stop"}
+
 
 class Agents(VerbGroup):
     """The verbs for agents that run other agents: their states, their parents, and what they may do."""
@@ -83,6 +85,7 @@ class Agents(VerbGroup):
         """Return the session if the caller may `message`, `stop`, `resume` or `purge` it; else NotAllowed."""
         from mam.app.context.authority import check
 
+        self._access.check_verb(_VERB_OF_ACT[act])
         return check(self._context, self._caller, act, target)
 
     def authorize_child(
@@ -91,10 +94,12 @@ class Agents(VerbGroup):
         """Return the permissions for a child: requested or usual ones, and never above the caller's own."""
         from mam.app.context.authority import check_child
 
+        self._access.check_verb("create")
         return check_child(self._context, self._caller, agent, permissions, usual, name)
 
     def reachable(self, act: str) -> Names:
         """Return the ids of the sessions to which the caller may do `act`; for a person, all."""
         from mam.app.context.authority import reachable
 
+        self._access.check_verb(_VERB_OF_ACT[act])
         return reachable(self._context, self._caller, act)

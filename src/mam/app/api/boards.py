@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup
+from mam.app.api.verb_group import VerbGroup, checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ class Boards(VerbGroup):
 
     __slots__ = ()
 
+    @checked
     def create(
         self,
         title: str,
@@ -51,6 +52,7 @@ class Boards(VerbGroup):
 
         return show(open_board(self._context, board), card)
 
+    @checked
     def comment(
         self, card: str, text: str, *, author: str | None = None, board: str | None = None
     ) -> Document:
@@ -59,6 +61,7 @@ class Boards(VerbGroup):
 
         return comment(self._context, self._caller, open_board(self._context, board), card, text, author)
 
+    @checked
     def claim(
         self, card: str, *, who: str | None = None, ttl: float | None = None, board: str | None = None
     ) -> Document:
@@ -67,6 +70,7 @@ class Boards(VerbGroup):
 
         return claim(self._context, self._caller, open_board(self._context, board), card, who, ttl)
 
+    @checked
     def heartbeat(
         self,
         card: str,
@@ -89,12 +93,14 @@ class Boards(VerbGroup):
             ttl=ttl,
         )
 
+    @checked
     def block(self, card: str, reason: str, *, board: str | None = None) -> Document:
         """End the work on a card until a person decides."""
         from mam.app.boards.board import block, open_board
 
         return block(open_board(self._context, board), card, reason)
 
+    @checked
     def complete(self, card: str, summary: str = "", *, board: str | None = None) -> Document:
         """Mark a card as done."""
         from mam.app.boards.board import complete, open_board

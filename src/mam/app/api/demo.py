@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup
+from mam.app.api.verb_group import VerbGroup, checked
 
 
 def server_name(pid: int) -> str:
@@ -17,12 +17,14 @@ class Demo(VerbGroup):
 
     __slots__ = ()
 
+    @checked
     def show(self, server: str) -> None:
         """Attach this terminal to the running sessions, and return when the person detaches."""
         from mam.app.sessions.demo_view_and_shutdown import show
 
         show(self._context, server)
 
+    @checked
     def end(self, server: str) -> None:
         """End the server and every process in it; raise StopUnconfirmed if a process stays."""
         from mam.app.sessions.demo_view_and_shutdown import end

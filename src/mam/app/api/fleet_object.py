@@ -138,6 +138,7 @@ class Fleet:
         """Make the current directory, or the workspace, a root; return the registry file."""
         from mam.app.sessions.init import init
 
+        self._access.check("Fleet.init")
         if self._access.context.paths.root == self._access.context.workspace:
             self._access.begin()
         return init(self._access.context, self._access.caller)
@@ -213,7 +214,7 @@ class Fleet:
 
     @property
     def caller(self) -> Caller:
-        """The caller: the session that this process runs in, or the user."""
+        """The caller: the session that this process runs in, the user, or unknown."""
         return self._access.caller
 
     def in_directory(self, directory: str) -> Fleet:

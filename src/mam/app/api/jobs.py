@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, changing, publishing
+from mam.app.api.verb_group import VerbGroup, changing, checked, publishing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Jobs(VerbGroup):
         ids = [resolve_id(self._context, job) for job in jobs]
         return release(self._context, self._caller, ids or None)
 
+    @checked
     def verify(self, job: str | None, script: str, *, folder: str | None = None) -> Document:
         """Run a script for a job, with JOB_ID and REGISTRY_DIR; `{job_id, passed, exit_code, output}`."""
         from mam.app.job_runner.check import verify
@@ -102,6 +103,7 @@ class Jobs(VerbGroup):
             self._context, resolve_id(self._context, job), script, folder=self._records_folder(folder)
         )
 
+    @checked
     def event(
         self,
         job: str | None,
@@ -138,6 +140,7 @@ class Jobs(VerbGroup):
             published = publish_now(self._context, outcome["job_id"], publish) or None
         return {**outcome, "published": published}
 
+    @checked
     def take_in(self, payload: bytes | str, *, job: str | None = None) -> Document:
         """Take in an event that was signed elsewhere; return `{job_id, verdict, reason}` in every case."""
         from mam.app.jobs.event import take_in

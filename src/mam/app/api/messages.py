@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, acting, changing
+from mam.app.api.verb_group import VerbGroup, acting, changing, checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Messages(VerbGroup):
             timeout=timeout,
         )
 
+    @checked
     def withdraw(self, message_id: str) -> bool:
         """Withdraw a held or parked message; return False if mam types it already, or it is neither."""
         from mam.app.messages.send import withdraw

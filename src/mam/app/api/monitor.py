@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, changing, in_own_root
+from mam.app.api.verb_group import VerbGroup, changing, checked, in_own_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ class Monitor(VerbGroup):
 
         return one_pass(self._context, self._caller, dry_run=dry_run, emit_diff=emit_diff)
 
-    @changing
     def run(
         self,
         tell: Callable[[Document], None],
@@ -39,8 +38,16 @@ class Monitor(VerbGroup):
         """Be the resident of the root until told to stop; return why it ended.
 
         `tell` gets what each pass found. Raises ResidentRuns if a resident runs already; `attend` follows
-        that one.
+        that one. mam itself starts this in the background, also when a session calls, so it acts for the
+        user.
         """
+        self._access.act_as_user()
+        return self._run(tell, timeout=timeout, idle_timeout=idle_timeout, while_any=while_any)
+
+    @changing
+    def _run(
+        self, tell: Callable[[Document], None], *, timeout: float, idle_timeout: float, while_any: bool
+    ) -> str:
         from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
         from mam.app.monitor.resident import Resident
 
@@ -145,6 +152,7 @@ class Monitor(VerbGroup):
 
         return install(self._context)
 
+    @checked
     def uninstall(self) -> Document:
         """Undo `install`."""
         from mam.app.monitor.login_service import uninstall

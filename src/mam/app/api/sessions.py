@@ -134,15 +134,23 @@ class Session:
 class Outcome:
     """The result of a verb: the session afterwards, and a note if there is something to add.
 
-    `changed` is False if there was nothing to do.
+    `changed` is False if there was nothing to do. `left_running` is for a stop: the processes that the
+    session detached and that still run, as `{pid, command}`.
     """
 
-    __slots__ = ("changed", "note", "session")
+    __slots__ = ("changed", "left_running", "note", "session")
 
-    def __init__(self, session: Session, changed: bool = True, note: str | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        changed: bool = True,
+        note: str | None = None,
+        left_running: Documents | None = None,
+    ) -> None:
         self.session = session
         self.changed = changed
         self.note = note
+        self.left_running = left_running
 
 
 class Sessions(VerbGroup):
@@ -276,6 +284,7 @@ class Sessions(VerbGroup):
     ) -> Outcome:
         """End a session and verify its end; an ended session is not touched.
 
+        Processes that the session detached are not ended; `left_running` of the result names them.
         `purge_conversation` also deletes the agent's files of this conversation, irrevocably. For some kinds
         the program of the row does it; `run_recorded` runs it also if mam has not launched it as it is. In a
         root that somebody else made, this ends a live pane of this user's tmux that carries the id of the
@@ -300,7 +309,8 @@ class Sessions(VerbGroup):
             purge=purge_conversation,
             run_recorded=run_recorded,
         )
-        return Outcome(Session(self._access, result.row), result.changed, result.note)
+        session = Session(self._access, result.row)
+        return Outcome(session, result.changed, result.note, result.left_running)
 
     def find_unregistered(self, name: str, *, tmux_server: str | None = None) -> Documents:
         """Return the tmux servers that have a session of exactly this name, for `stop_unregistered`."""

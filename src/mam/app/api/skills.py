@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup
+from mam.app.api.verb_group import VerbGroup, checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ class Skills(VerbGroup):
 
     __slots__ = ()
 
+    @checked
     def install(self, *, folder: str | None = None, agent: str | None = None) -> Document:
         """Write the skills of this version into the folder that an agent reads; `{directory, skills}`.
 
@@ -33,6 +34,7 @@ class Skills(VerbGroup):
 
         return list_skills(self._context, folder, agent)
 
+    @checked
     def uninstall(self, *, folder: str | None = None, agent: str | None = None) -> Document:
         """Remove the installed skills that nobody has changed."""
         from mam.app.agent_tools.skills import uninstall

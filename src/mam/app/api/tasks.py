@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup
+from mam.app.api.verb_group import VerbGroup, checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ class Tasks(VerbGroup):
 
     __slots__ = ()
 
+    @checked
     def add(self, text: str, *, role: str, team: str | None = None) -> Document:
         """Add a task for a role; `{task}`. Without a team, any session with the role may claim it."""
         from mam.app.teams.task import add
@@ -30,6 +31,7 @@ class Tasks(VerbGroup):
 
         return list_tasks(self._context, role=role, status=status)
 
+    @checked
     def claim(
         self, task: str | None = None, *, role: str | None = None, session: str | None = None
     ) -> Document:
@@ -42,6 +44,7 @@ class Tasks(VerbGroup):
 
         return claim(self._context, self._caller, task, role=role, session=session)
 
+    @checked
     def finish(self, task: str, *, result: str | None = None) -> Document:
         """Mark a task as done, without a report; `{task, changed}`."""
         from mam.app.teams.task import finish

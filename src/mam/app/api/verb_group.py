@@ -34,7 +34,7 @@ class Access:
 
     @property
     def caller(self) -> Caller:
-        """The caller: the session that this process runs in, or the user."""
+        """The caller: the session that this process runs in, the user, or unknown."""
         if self._caller is None:
             from mam.app.context.caller import find_caller
 
@@ -44,18 +44,41 @@ class Access:
     def replaced(self, context: Context) -> Access:
         """Return the same access with another context."""
         access = Access(context, self.caller, child_limit=self.child_limit)
+        context.root.is_proven_session = self.context.root.is_proven_session
         access.tasks = self.tasks
         access.records_folder = self.records_folder
         return access
 
     @property
     def reporter(self) -> Caller:
-        """The caller, without reading the registry's file: a report must work even if that file is broken."""
+        """The caller of a report, who need not be recorded yet."""
         if self._caller is not None:
             return self._caller
         from mam.app.context.caller import find_reporter
 
         return find_reporter(self.context, os.getpid())
+
+    def check(self, method: str) -> None:
+        """Raise NotAllowed if the caller may not use the verb of a method, such as `Sessions.stop`."""
+        from mam.app.api.verb_of_method import VERBS
+
+        self.check_verb(VERBS[method])
+
+    def check_verb(self, verb: str) -> None:
+        """Raise NotAllowed if the caller may not use a verb, or a verb with an option: `init --trust`."""
+        from mam.core import verb_rights
+
+        right = verb_rights.right_of(verb)
+        # Every caller may watch, so nobody needs to be found out for that.
+        if right is not verb_rights.Right.WATCH:
+            is_report = right is verb_rights.Right.SIGNED
+            verb_rights.check(self.reporter if is_report else self.caller, verb)
+
+    def act_as_user(self) -> None:
+        """Act for the user: mam itself has started this process, in the background and for nobody else."""
+        from mam.core.caller import user
+
+        self._caller = user(os.getpid())
 
     def begin(self) -> None:
         """Prepare a change: finish what a dead process left half done, and deliver held messages.
@@ -106,10 +129,14 @@ class VerbGroup:
 
 
 def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that changes something: it first finishes what a dead process left half done."""
+    """Mark a verb that changes something: it first finishes what a dead process left half done.
+
+    A caller who may not use the verb is refused before that.
+    """
 
     @functools.wraps(verb)
     def change(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        self._access.check(verb.__qualname__)
         self._access.begin()
         try:
             return verb(self, *arguments, **options)
@@ -128,6 +155,7 @@ def acting(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[Gr
         from mam.app.observation.foreign_root import is_foreign
 
         if is_foreign(self._access.context):
+            self._access.check(verb.__qualname__)
             return verb(self, *arguments, **options)
         return change(self, *arguments, **options)
 
@@ -138,11 +166,12 @@ def in_own_root(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatena
     """Mark a verb that is refused in a root that mam may not change, and begins no change by itself."""
 
     @functools.wraps(verb)
-    def checked(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+    def check(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        self._access.check(verb.__qualname__)
         self._access.context.root.check()
         return verb(self, *arguments, **options)
 
-    return checked
+    return check
 
 
 def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
@@ -150,9 +179,21 @@ def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenat
 
     @functools.wraps(verb)
     def publish(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        self._access.check(verb.__qualname__)
         try:
             return verb(self, *arguments, **options)
         finally:
             self._access.end()
 
     return publish
+
+
+def checked(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
+    """Mark a verb that changes something and needs no preparation; only the caller's right is checked."""
+
+    @functools.wraps(verb)
+    def check(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        self._access.check(verb.__qualname__)
+        return verb(self, *arguments, **options)
+
+    return check

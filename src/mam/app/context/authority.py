@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store.tables import teams
-from mam.core import authority, names
+from mam.core import authority, names, verb_rights
 from mam.core.errors import NotAllowed
 from mam.core.session_row import Status, merged
 
@@ -150,7 +150,4 @@ def _team_of(transaction: Transaction, session_id: str) -> str | None:
 
 def require_person(caller: Caller, command: str) -> None:
     """Raise NotAllowed where the caller is no person: nobody else decides what counts as trusted here."""
-    if not caller.is_user:
-        raise NotAllowed(
-            f"{command} is for a person, and not for a session", hint="a person runs it in a shell of theirs"
-        )
+    verb_rights.check(caller, command.removeprefix("mam "))

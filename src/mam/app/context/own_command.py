@@ -30,3 +30,9 @@ def exact_command(path: str) -> list[str]:
 def any_command(path: str) -> list[str]:
     """Return what an agent types for any mam: the name if PATH finds some mam, else this very mam."""
     return [NAME] if program_lookup.which(NAME, path) else argv(safe_path=False)
+
+
+def is_own(command: list[str]) -> bool:
+    """Tell whether a command line is that of some mam, however it was started."""
+    words = [word for word in command[:4] if word not in ("-P", "-I", "-S")]
+    return words[1:3] == ["-m", NAME] or any(os.path.basename(word) == NAME for word in words[:2])

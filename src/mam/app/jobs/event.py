@@ -45,9 +45,9 @@ def event(
     """Record an event with the next number; return `{job_id, status, event, has_broker}`.
 
     The event is durable when this returns. A bare `started` makes no second entry if the start of the attempt
-    is in the log already, because a hook reported it. A session reports only on its own job. Raises
-    EventRefused if the job has ended or has moved to another attempt, and NotAllowed if the job is not the
-    caller's.
+    is in the log already, because a hook reported it. A session reports only on its own job; any other caller
+    who can read the job's token may report. Raises EventRefused if the job has ended or has moved to another
+    attempt, and NotAllowed if the job is not the caller's.
     """
     with _reporting(context):
         return _event(context, caller, job_id, name, detail=detail, data=data, attempt=attempt, folder=folder)
@@ -84,7 +84,7 @@ def _event(
     outcome: Document = {}
 
     def work(transaction: Transaction, job: Job) -> None:
-        _check_caller(job, me)
+        _check_caller(job, caller)
         _refuse_end_of_command(job, name)
         if attempt is not None and attempt != job.attempt:
             raise EventRefused(
@@ -150,8 +150,9 @@ def _take_signed(context: Context, caller: Caller, job_id: str, parsed: Event, m
     return verdicts[-1]
 
 
-def _check_caller(job: Job, me: str) -> None:
-    if me not in ("user", job.session_id):
+def _check_caller(job: Job, caller: Caller) -> None:
+    """Refuse a session that reports on the job of another one. Everybody else has the job's token."""
+    if caller.session_id not in (None, job.session_id):
         raise NotAllowed(
             f"job {job.id} belongs to another session",
             hint="whoever submitted the job can cancel it with mam job cancel",

@@ -14,6 +14,7 @@ from mam.app.context import claims
 from mam.app.context.liveness import judge_liveness
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
+from mam.app.sessions import left_running
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
@@ -269,6 +270,13 @@ def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:
         )
 
 
+def _left_running(context: Context) -> Iterator[Finding]:
+    """Name the processes that sessions have detached before they ended."""
+    if processes := left_running.find_all(context):
+        message = f"of sessions that have ended: {left_running.described(processes)}"
+        yield finding("left running", None, message, left_running.way_to_end(processes))
+
+
 def _roots(context: Context) -> Iterator[Finding]:
     for root, registry in context.user_state.roots():
         if not os.path.exists(registry):
@@ -295,6 +303,7 @@ _CHECKS = (
     _leftovers,
     _servers,
     _sessions,
+    _left_running,
     _programs,
     _broker,
     _roots,

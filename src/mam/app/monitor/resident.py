@@ -27,7 +27,7 @@ from mam.app.monitor import notify
 from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
-from mam.app.sessions import reconcile
+from mam.app.sessions import exit_status_and_cleanup, reconcile
 from mam.app.sessions.ending_processes import EndingProcesses
 from mam.app.sessions.steps_before_each_change import recover_if_needed
 from mam.app.teams.resident_task_spawns_and_pages import TeamTask
@@ -215,6 +215,9 @@ class Resident:
             result = reconcile.reconcile(
                 self.context, self.caller, only, with_ended=with_ended, ending=self._ending
             )
+            if with_ended:
+                exit_status_and_cleanup.end_secrets_of_ended_sessions(self.context)
+                self.context.user_state.remove_stray_secrets()
             next_look_in = result.next_look_in
             self._rows = self._rows_after(only, result)
             self._adjust_timeouts(result)

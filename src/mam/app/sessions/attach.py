@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.app.context.caller import tmux_server_pid
 from mam.app.context.liveness import check_liveness
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.foreign_root import with_own_pane
@@ -39,9 +40,8 @@ def attach(context: Context, target: str | None = None, *, next_waiting: bool = 
 
 
 def _server_pid(context: Context) -> int | None:
-    """Return the pid of the tmux server of this terminal. The variable TMUX holds socket,pid,session."""
-    parts = context.environ.get("TMUX", "").rsplit(",", 2)
-    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
+    """Return the pid of the tmux server of this terminal."""
+    return tmux_server_pid(context.environ.get("TMUX", ""))
 
 
 def _only_running_session(context: Context) -> str:

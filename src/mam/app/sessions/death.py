@@ -64,5 +64,6 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
 
     new_row = claims.change(context, work)
     if not is_running(new_row):
+        context.user_state.release(new_row["id"], context.root_id)
         exit_status_and_cleanup.unmark_reused_pane(context, row, liveness.pane)
     return new_row

@@ -1,4 +1,4 @@
-"""What is left to do after the end of a session's process: its exit status, launch files and mark."""
+"""What is left to do after the end of a session's process: exit status, launch files and secrets, mark."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mam.core.root_mark import is_same_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
@@ -61,3 +62,19 @@ def discard_launch_files(context: Context, session_id: str) -> None:
     for name in names:
         if name.startswith(f"{session_id}-"):
             cancel_launch(os.path.join(context.paths.launches, name))
+
+
+def end_secrets_of_ended_sessions(context: Context) -> None:
+    """End the launch secrets that are left because a process died between the end of a session and this."""
+    files = context.user_state.secret_files(context.root_id)
+    in_use = context.registry.peek(_launched_sessions, None) if files else None
+    if in_use is not None and (ended := files.keys() - in_use):
+        context.user_state.end_secrets([files[session_id] for session_id in ended])
+
+
+def _launched_sessions(transaction: Transaction) -> set[str] | None:
+    """Return the sessions that run, and those that another process changes now and may have started."""
+    running = transaction.connection.execute("SELECT id FROM sessions WHERE status='running'")
+    return {session_id for (session_id,) in running} | {
+        intent.session_id for intent in transaction.intents.all()
+    }

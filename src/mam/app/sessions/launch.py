@@ -11,6 +11,7 @@ import os
 
 from mam.adapters.agents import hook_command
 from mam.adapters.agents.kind import Attachment, Request
+from mam.adapters.store import launch_secret
 from mam.adapters.store.user_state import VARIABLE
 from mam.adapters.system import concurrent_program, process, program_lookup
 from mam.adapters.tmux import launch_file as launches
@@ -20,7 +21,7 @@ from mam.app.context import own_command, resident_start_and_lock
 from mam.app.context.liveness import find_pane
 from mam.app.jobs.find import is_open
 from mam.app.observation import versions
-from mam.app.sessions import row_trust
+from mam.app.sessions import exit_status_and_cleanup, row_trust
 from mam.core.errors import (
     AgentMissing,
     InvalidPath,
@@ -180,6 +181,7 @@ def launch_agent(
     environ = {**context.environ, **(row.get("stores") or {}), **extra}
     command = row.get("start_command") or [row["agent"]]
     program = find_program(context, kind, command, environ)
+    secret_file = context.user_state.new_secret_file()
     agent_launch = kind.launch(
         Request(
             command=command,
@@ -192,7 +194,7 @@ def launch_agent(
             model=row.get("model"),
             hook=hook_command.command(context.paths.spool) if kind.has_hooks else None,
             settings=context.settings().of_kind(kind.name),
-            attachment=_attachment(context, row) if mcp else None,
+            attachment=_attachment(context, row, secret_file) if mcp else None,
             conversation=conversation,
             resume=resume,
             fork_of=fork_of,
@@ -204,11 +206,16 @@ def launch_agent(
         context.warn(note)
     _remove_empty_conversation_files(context, row, kind)
     row_trust.note_launch(context, row, mcp=mcp)
+    assert context.root_id is not None
+    context.user_state.begin_secret(context.root_id, row["id"], secret_file)
+    extra[launch_secret.VARIABLE] = secret_file
     reading = versions.VersionReading(kind, program, environ)
     try:
         started_agent = start_program(context, row, agent_launch, launch_file, extra, placement=placement)
-    except BaseException:
+    except BaseException as error:
         reading.cancel()
+        if not isinstance(error, StartUnconfirmed):
+            context.user_state.end_secrets([secret_file])
         raise
     started_agent.reading = reading
     started_agent.pane["mcp_attachments"] = attachments(mcp)
@@ -217,9 +224,14 @@ def launch_agent(
     return started_agent
 
 
-def _attachment(context: Context, row: Row) -> Attachment:
+def _attachment(context: Context, row: Row, secret_file: str) -> Attachment:
     """Return the command that connects the agent to the MCP server of this root, as this session."""
-    env = {"MAM_ROOT": context.paths.root, "MAM_SESSION": row["id"], **_user_state_variable(context)}
+    env = {
+        "MAM_ROOT": context.paths.root,
+        "MAM_SESSION": row["id"],
+        launch_secret.VARIABLE: secret_file,
+        **_user_state_variable(context),
+    }
     if not context.paths.state.endswith("/.mam"):
         env["AGENT_SESSIONS_YAML"] = context.paths.yaml
     return Attachment(MCP_SERVER, own_command.argv("mcp"), env)
@@ -384,6 +396,7 @@ def commit_start(context: Context, row: Row, started_agent: StartedAgent, bind: 
         _undo(context, row, started_agent.launch_file, error)
         raise
     row_trust.confirm_launch(context, new_row)
+    exit_status_and_cleanup.end_secrets_of_ended_sessions(context)
     resident_start_and_lock.ensure(context)
     return versions.record(context, new_row, started_agent.reading)
 
@@ -399,3 +412,4 @@ def _undo(context: Context, row: Row, launch_file: str, error: BaseException) ->
     pane = _find_row_pane(context, row)
     if pane is not None and pane.mark == row["id"]:
         context.tmux(row["tmux_server"]).kill_pane(pane.id, mark=row["id"])
+    context.user_state.release(row["id"], context.root_id)

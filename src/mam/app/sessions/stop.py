@@ -19,7 +19,7 @@ from mam.app.observation import conversations
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
 from mam.app.observation.versions import is_box_proven, says_waiting
-from mam.app.sessions import exit_status_and_cleanup, launch, row_trust
+from mam.app.sessions import exit_status_and_cleanup, launch, left_running, row_trust
 from mam.app.sessions.forget import find_dead_pane, remove_dead_pane
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import safe_text, session_transitions, stop_escalation
@@ -85,7 +85,7 @@ def stop(
         result["row"] = row
         if not is_running(row) and not purge:
             return None
-        if is_running(row) and runs_inside(row, caller.pid):
+        if is_running(row) and (caller.session_id == row["id"] or runs_inside(row, caller.pid)):
             raise NotAllowed(
                 f"this command runs inside '{row['name']}'",
                 hint="run it outside of the session, or exit the agent",
@@ -106,7 +106,7 @@ def stop(
             stopping = Stop(
                 context, caller, row, reason=reason, force=force, purge=purge, run_recorded=run_recorded
             )
-            return RowOutcome(stopping.run(), note=stopping.note)
+            return RowOutcome(stopping.run(), note=stopping.note, left_running=stopping.left_running)
     ended_row = result["row"]
     note = stop_escalation.already_ended(ended_row)
     if remove_kept_pane(context, ended_row):
@@ -182,7 +182,8 @@ class Stop:
         self.mode = mode or stop_escalation.FOUND
         self.is_announced = is_announced
         self.note: str | None = None
-        self.log_detail = {"recovered": True} if is_recovery else {}
+        self.log_detail: dict[str, Any] = {"recovered": True} if is_recovery else {}
+        self.left_running: list[dict[str, Any]] = []
 
     def run(self) -> Row:
         """End the session and return its row."""
@@ -203,6 +204,8 @@ class Stop:
             status = exit_status_and_cleanup.exit_status(self.context, self.row, liveness)
             self._end_rest()
         self._remove_pane(liveness)
+        if is_running(self.row):
+            self._tell_left_running()
         if self.purge:
             return self._purge(status)
         return self._commit(status)
@@ -214,6 +217,13 @@ class Stop:
         if orphans and exit_watch.wait_gone(orphans, _FOLLOW_SECONDS):
             self.tree |= orphans
             self._kill(None, None)
+
+    def _tell_left_running(self) -> None:
+        """Tell which processes the session detached: they are not its descendants, and so are not ended."""
+        self.left_running = left_running.find(self.context, self.row, _FOLLOW_SECONDS)
+        if self.left_running:
+            self.log_detail["left_running"] = self.left_running
+            self.context.warn(left_running.warning(self.row["name"], self.left_running))
 
     def _save_and_end(self, liveness: SessionLiveness) -> None:
         root = identity_of(self.row) or (process.identify(liveness.pane.pid) if liveness.pane else None)

@@ -117,6 +117,8 @@ def answer(outcome: Outcome, verb: str) -> tuple[dict[str, Any], str]:
     document: dict[str, Any] = {"session": outcome.session.row}
     if outcome.note:
         document["note"] = outcome.note
+    if outcome.left_running is not None:
+        document["left_running"] = outcome.left_running
     if not outcome.changed:
         return document, f"{clean(outcome.session.name)}: {clean(outcome.note or 'nothing to do')}"
     note = f" ({clean(outcome.note)})" if outcome.note else ""

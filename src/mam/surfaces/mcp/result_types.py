@@ -46,12 +46,20 @@ class Spawned(Agent, total=False):
     note: str | None
 
 
+class LeftRunning(TypedDict):
+    """A process that an agent detached, and that still runs after its end."""
+
+    pid: int
+    command: str
+
+
 class Applied(TypedDict, total=False):
     """What was done to an agent."""
 
     agent_id: str
     state: str
     applied: str
+    left_running: list[LeftRunning]
 
 
 class Receipt(TypedDict, total=False):

@@ -97,8 +97,6 @@ class FleetTool(Tool):
     ) -> dict[str, Any]:
         client = current_client.get()
         with fleet_of_client(client) as fleet:
-            if self.name not in READS:
-                client.check_claim(fleet.caller)
             fleet.on_progress(tell)
             result: dict[str, Any] = self.fn(ToolCall(fleet, tell, cancelled), **values)
         return result

@@ -84,8 +84,13 @@ def stop_agent(
     """End an agent: gracefully first, at most some seconds, or by force; its conversation is kept. One that
     has ended already is left as it is."""
     row = call.fleet.agents.authorize("stop", agent_id)
-    call.fleet.sessions.stop(row["id"], reason="stop_agent", force=force)
-    return {"agent_id": agent_id, "state": call.fleet.agents.get(row["id"])["state"], "applied": "stop_agent"}
+    outcome = call.fleet.sessions.stop(row["id"], reason="stop_agent", force=force)
+    return {
+        "agent_id": agent_id,
+        "state": call.fleet.agents.get(row["id"])["state"],
+        "applied": "stop_agent",
+        "left_running": outcome.left_running or [],  # type: ignore[typeddict-item]  # the same fields
+    }
 
 
 TOOLS = [
