@@ -50,7 +50,7 @@ def test_the_inspector_lists_and_calls(inspect, fleet) -> None:
     spawned = call(inspect, "spawn_agent", cli="practice", name="one")["structuredContent"]
     assert spawned["state"] == "ready"
     stopped = call(inspect, "stop_agent", agent_id="one", force="true")["structuredContent"]
-    assert stopped == {"agent_id": "one", "state": "done", "applied": "stop_agent"}
+    assert stopped == {"agent_id": "one", "state": "done", "applied": "stop_agent", "left_running": []}
     assert fleet.sessions.get("one").row["status"] == "stopped"
     missing = call(inspect, "stop_agent", agent_id="nobody")
     assert missing["isError"] is True

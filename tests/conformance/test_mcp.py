@@ -81,7 +81,7 @@ def test_an_agent_runs_another_one_from_its_start_to_its_end(desk, kind) -> None
     refused = use(desk, lead, "stop_agent", agent_id="lead")
     assert refused["error"]["code"] == "not_allowed"
     done = use(desk, lead, "stop_agent", agent_id="helper")
-    assert done == {"agent_id": "helper", "state": "done", "applied": "stop_agent"}
+    assert done == {"agent_id": "helper", "state": "done", "applied": "stop_agent", "left_running": []}
     assert desk.fleet.sessions.get("helper").row["last_action"]["by"] == lead.id
     bridges = [one for one in process.tree(lead.row["pane"]["pid"]) if "mcp" in command_of(one.pid)]
     assert bridges

@@ -42,6 +42,7 @@ def test_an_orphan_is_later_than_its_session_and_in_a_terminal_session_that_is_l
     assert may_be_orphan_of(child, INIT, head, 100) is may_be
 
 
-def test_a_process_without_a_parent_is_no_orphan() -> None:
-    """`docker exec` starts a process whose parent is outside of the container."""
-    assert not may_be_orphan_of(Stat(20, 0, 0, 200, False, session=20), None, None, 100)
+def test_a_reaper_that_is_hidden_proves_nothing() -> None:
+    """/proc can be mounted so that it hides the processes of other users."""
+    assert may_be_orphan_of(Stat(20, 1, 0, 200, False, session=0), None, None, 100)
+    assert not may_be_orphan_of(Stat(20, 1, 0, 99, False, session=20), None, None, 100)

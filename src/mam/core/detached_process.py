@@ -36,10 +36,11 @@ def may_be_orphan_of(
 ) -> bool:
     """Tell whether a descendant of a session's process may have become this child of a reaper.
 
-    `leader` is the leader of the terminal session of `top`, None if it has ended. The process of a session
+    `reaper` is None if its facts are hidden, as they may be for processes of other users. `leader` is the
+    leader of the terminal session of `top`, None if it has ended. The process of a session
     leads a terminal session of its own. So its descendants are in that one or in a later one, and never in
     that of the reaper, or in one that is older than they.
     """
-    if reaper is None or top.start < session_start or top.session == reaper.session:
+    if top.start < session_start or (reaper is not None and top.session == reaper.session):
         return False
     return leader is None or leader.start >= session_start

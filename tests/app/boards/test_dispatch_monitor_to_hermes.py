@@ -105,6 +105,7 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
     root.mkdir()
     hermes()
     with mam.open(str(root), environ=fleet._access.context.environ) as odd_root:
+        odd_root._access._caller = callers.user(os.getpid())
         odd_root.init()
         result = odd_root.monitor.dispatch_to_hermes()
         card = result["card"]["id"]
@@ -114,6 +115,8 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
             "HERMES_KANBAN_TASK": card,
             "HERMES_KANBAN_DB": "/nonexistent",
         }
+        # The dispatcher has no session's variables.
+        del environ["MAM_SESSION"]
         ran = subprocess.run(
             [script, "chat"], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
         )

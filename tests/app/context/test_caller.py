@@ -215,7 +215,19 @@ class TestWithoutTerminal:
         assert who((ME, 80, 0, 201, ME), (80, 1, 0, 200, 0)).is_user
 
     def test_what_has_no_parent_here(self, who) -> None:
+        """`docker exec` starts a process whose parent is outside of the container."""
         assert who((ME, 0, 0, 200, ME)).is_user
+
+    def test_where_the_processes_of_other_users_are_hidden(self, who, monkeypatch) -> None:
+        hidden = Machine.use
+
+        def use(machine, patch):
+            del machine.stats[1]
+            hidden(machine, patch)
+
+        monkeypatch.setattr(Machine, "use", use)
+        assert str(who(DETACHED).kind) == "unknown"
+        assert who((ME, 70, 0, 200, ME)).is_user, "its parent belongs to root, as with sshd"
 
     def test_what_the_reaper_of_a_person_has_collected(self, who) -> None:
         """`systemd --user` collects what is detached, and is no ancestor that proves a person."""

@@ -17,7 +17,7 @@ from mam.adapters.tmux.client import Tmux
 from mam.app.context import resident_start_and_lock
 from mam.app.monitor import resident as residents
 from mam.core import drift_detection as rules
-from mam.core.errors import ResidentRuns, TerminalsDown
+from mam.core.errors import NotAllowed, ResidentRuns, TerminalsDown
 
 QUICK = ["--speed", "0"]
 
@@ -39,6 +39,16 @@ def test_the_lock_says_which_version_holds_it(fleet, monitor, until) -> None:
     fleet.sessions.create("sleep", args=["1000"])
     monitor()
     assert until(lambda: holder(fleet))["version"] == mam.__version__
+
+
+def test_the_resident_acts_for_the_user_whoever_started_it(fleet, workspace) -> None:
+    fleet.init()
+    environ = {**os.environ, "MAM_SESSION": "s_00000000"}
+    with mam.open(str(workspace), environ=environ) as other:
+        with pytest.raises(NotAllowed, match="MAM_SESSION"):
+            other.monitor.attend(lambda _report: None)
+        assert other.monitor.run(lambda _report: None, while_any=True) == "nothing runs any more"
+        assert other.caller.is_user
 
 
 def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> None:

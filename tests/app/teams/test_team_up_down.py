@@ -752,6 +752,8 @@ class TestRegister:
             "/color blue",
             "/rename master-agent",
         ]
+        # A person closes it, who is not in its pane.
+        master._access._caller = callers.user(os.getpid())
         for force in (False, True):
             with pytest.raises(NotAllowed, match="is the master of the team") as caught:
                 master.teams.close("master", force=force)

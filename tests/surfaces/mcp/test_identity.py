@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mam.adapters.system import process
 from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.app.api.fleet_object import Fleet
 from mam.app.api.verb_group import Access
@@ -180,3 +181,33 @@ def test_who_claims_to_be_a_session_and_is_not_changes_nothing(fleet, workspace,
         client.greet()
         assert code(client.call("stop_agent", agent_id="one")) == "not_allowed"
         assert client.call("get_agent_state", agent_id="one")["state"] == "ready"
+
+
+def test_a_client_with_the_secret_of_a_launch_is_that_session_wherever_it_runs(
+    fleet, workspace, resident
+) -> None:
+    from tests.surfaces.mcp.client import Client
+
+    session = fleet.sessions.create("practice", name="one")
+    fleet.sessions.create("practice", name="stranger")
+    proof = {
+        "MAM_SESSION": session.id,
+        "MAM_LAUNCH": process.environment(session.row["pane"]["pid"])["MAM_LAUNCH"],
+    }
+    with Client(workspace, env={**os.environ, **proof}) as client:
+        client.greet()
+        assert client.call("control_health")["caller"] == session.id
+        assert code(client.call("stop_agent", agent_id="stranger")) == "not_allowed"
+        child = client.call("spawn_agent", cli="practice", name="child")
+        assert child["parent_agent_id"] == session.id
+    assert (
+        process.environment(fleet.sessions.get("child").row["pane"]["pid"])["MAM_LAUNCH"]
+        != proof["MAM_LAUNCH"]
+    )
+
+
+def test_a_client_that_is_unknown_gets_no_guarded_tool_that_it_names_itself(fleet, line) -> None:
+    fleet.init()
+    for environ, allowed in (({}, ("kill",)), ({"MAM_SESSION": "s_00000001"}, ())):
+        introduction = {"environ": {**os.environ, **environ}, "allow": ["kill"]}
+        assert ConnectedClient(fleet._access.context, line, introduction).allowed() == allowed

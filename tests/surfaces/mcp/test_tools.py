@@ -26,7 +26,8 @@ def test_a_practice_agent_is_spawned_told_awaited_read_and_stopped(client, fleet
     panes = client.call("list_surfaces")["surfaces"]
     assert [entry["name"] for entry in panes] == ["helper"]
     stopped = client.call("stop_agent", agent_id=agent["agent_id"])
-    assert stopped == {"agent_id": agent["agent_id"], "state": "done", "applied": "stop_agent"}
+    facts = {"state": "done", "applied": "stop_agent", "left_running": []}
+    assert stopped == {"agent_id": agent["agent_id"], **facts}
     assert fleet.sessions.get("helper").row["status"] == "stopped"
     again = client.call("resume_agent", agent_id="helper")
     assert (again["state"], again["agent_id"]) == ("idle", agent["agent_id"])

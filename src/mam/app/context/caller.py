@@ -172,7 +172,8 @@ def _by_terminal_or_descent(
     from mam.core.detached_process import below_reaper
 
     for server_pid, sessions in _by_server(rows).items():
-        own_line = below_reaper(lineage, _reapers(server_pid))
+        reapers = _reapers(server_pid)
+        own_line = below_reaper(lineage, reapers)
         on_terminal = next((facts for facts in own_line if facts.tty), None)
         if on_terminal is not None:
             row = _session_on_terminal(sessions, on_terminal)
@@ -182,7 +183,12 @@ def _by_terminal_or_descent(
                     reason=f"this process uses the terminal of '{row['name']}', and does not run in it",
                     hint="use another terminal",
                 )
-        elif own_line and _is_detached(sessions, own_line[-1]) and _detached_setting(context) != "user":
+        elif (
+            own_line
+            and own_line[-1].parent in reapers
+            and _is_detached(sessions, own_line[-1])
+            and _detached_setting(context) != "user"
+        ):
             return callers.unknown(
                 pid,
                 reason="it has no terminal, and a session may have started it in the background",
