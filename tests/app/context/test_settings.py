@@ -28,14 +28,17 @@ def environ(config):
 
 def test_the_file_of_a_root_overrides_the_users(config, environ, tmp_path):
     (tmp_path / "mam.toml").write_text("ready_timeout = 7\n", encoding="utf-8")
-    assert load_settings(str(tmp_path), environ).ready_timeout == 7
+    assert load_settings(str(tmp_path), environ, pytest.fail).ready_timeout == 7
     assert load_user_settings(environ).ready_timeout == 5
-    assert load_settings(str(tmp_path), environ).safe_roots == ("/srv/*",)
+    assert load_settings(str(tmp_path), environ, pytest.fail).safe_roots == ("/srv/*",)
 
 
 def test_a_file_that_everybody_may_write(config, environ, tmp_path):
     config.chmod(0o666)
-    for load in (lambda: load_user_settings(environ), lambda: load_settings(str(tmp_path), environ)):
+    for load in (
+        lambda: load_user_settings(environ),
+        lambda: load_settings(str(tmp_path), environ, pytest.fail),
+    ):
         with pytest.raises(InvalidSettings, match="every user can write to") as caught:
             load()
         assert caught.value.hint == f"chmod go-w {config}"

@@ -152,6 +152,7 @@ class Fleet:
         """
         from mam.app.sessions.init_trust import trust
 
+        self._access.check("Fleet.init_trust")
         document = trust(self._access.context, self._access.caller)
         if keep and document["changed"]:
             # The task of a job goes out with its job.
@@ -166,6 +167,7 @@ class Fleet:
         """
         from mam.app.sessions.init_trust import make_own
 
+        self._access.check("Fleet.init_copy")
         return make_own(self._access.context, self._access.caller)
 
     def init_take_over(self) -> Document:
@@ -176,6 +178,7 @@ class Fleet:
         """
         from mam.app.sessions.init_take_over import take_over
 
+        self._access.check("Fleet.init_take_over")
         return take_over(self._access.context, self._access.caller)
 
     def init_new(self) -> Document:
@@ -185,6 +188,7 @@ class Fleet:
         """
         from mam.app.sessions.init_new import begin_anew
 
+        self._access.check("Fleet.init_new")
         return begin_anew(self._access.context, self._access.caller)
 
     @property
