@@ -159,7 +159,9 @@ def test_safe_roots_of_a_repository_is_refused(run, workspace):
 def test_on_a_network_mam_reads_and_changes_nothing(run, home, workspace, monkeypatch):
     assert run("create", "--agent", "human", "--session", "one").code == 0
     monkeypatch.setattr(mounts, "_linux_mounts", lambda: [("/", "ext4"), (str(workspace), "nfs4")])
-    assert run("ls", "--json").json["sessions"][0]["tmux_alive"] is True
+    listing = json.loads(run("ls", "--json").out)
+    assert listing["sessions"][0]["tmux_alive"] is True
+    assert "network file system (nfs4)" in listing["warnings"][0]
     for arguments in (("stop", "one"), ("create", "--agent", "human")):
         refused = run("--json", *arguments)
         assert (refused.code, refused.error["code"]) == (1, "root_network")

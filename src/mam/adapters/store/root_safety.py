@@ -115,7 +115,7 @@ class RootSafety:
             return None
         root = self.paths.root
         return RootOnNetwork(
-            f"{root} is on a network file system ({kind}), where locks may not work; mam only reads there",
+            f"{root} is on a network file system ({kind}), where locks may not work",
             hint="use a root on a local disk; or, if only this machine changes it: "
             f'safe_roots = ["{root}"] in config.toml in ~/.config/mam',
         )

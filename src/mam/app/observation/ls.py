@@ -112,7 +112,8 @@ def describe(
         _conversation(context, row) if is_ours else (current_conversation(row), None) for row in rows
     ]
     liveness_by_name = check_all_liveness(context, rows, full=thorough, requests=requests)
-    _warn_of_foreign_servers(context, rows, liveness_by_name)
+    if is_ours:
+        _warn_of_foreign_servers(context, rows, liveness_by_name)
     now = context.now()
     sessions = activity.gather(context, rows, liveness_by_name, reports, thorough=thorough)
     jobs = _jobs(context, rows)
