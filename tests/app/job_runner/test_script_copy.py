@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.store.files import script_file
+from mam.adapters.store.tables import jobs
 from mam.app.job_runner import script_copy
+from mam.app.jobs import ledger_writer
+from mam.app.jobs.write_job_files import write_files
 from mam.core.errors import InvalidPath
 
 
@@ -136,6 +139,18 @@ def test_copies_of_ended_jobs_are_forgotten(fleet, submitted) -> None:
     context.user_state.note_script(context.root_id, "0badcafe", "/x", b"left by a crash")
     _, job = submitted()
     assert [entry[0] for entry in copies(fleet)] == [job]
+
+
+def test_a_parked_job_keeps_its_copy(fleet, submitted) -> None:
+    _, parked = submitted()
+
+    def park(transaction):
+        ledger_writer.park(transaction, jobs.find(transaction, parked), "for a test")
+
+    fleet._access.context.registry.note(park)
+    write_files(fleet._access.context, parked)
+    _, other = submitted()
+    assert {entry[0] for entry in copies(fleet)} == {parked, other}
 
 
 def test_what_a_killed_check_left_is_replaced(fleet, submitted, until) -> None:

@@ -253,4 +253,4 @@ def test_s000_7_a_name_that_tmux_cannot_have_names_the_way_out(fleet, original, 
         assert "mam rename " in (caught.value.hint or "")
     assert Tmux(tmux_server).panes().panes == []
     fleet.sessions.rename(name, "my-work")
-    assert fleet.sessions.resume("my-work", trust=True).changed
+    assert fleet.sessions.resume("my-work", run_recorded=True).changed

@@ -11,8 +11,8 @@ import os
 from contextlib import contextmanager
 
 from mam.adapters.store.files import script_file
+from mam.adapters.store.tables import jobs
 from mam.adapters.system import program_lookup
-from mam.app.jobs.find import open_job_ids
 from mam.core.errors import InvalidPath
 
 TYPE_CHECKING = False
@@ -41,7 +41,10 @@ def keep_copy(context: Context, job_id: str, path: str, content: bytes) -> None:
     """Record the script of a new job. Copies of jobs that ended without a word are forgotten."""
     assert context.root_id is not None
     context.user_state.note_script(context.root_id, job_id, path, content)
-    for other in context.user_state.script_jobs(context.root_id) - open_job_ids(context) - {job_id}:
+    unended = context.registry.peek(jobs.unended_ids, None)
+    if unended is None:
+        return
+    for other in context.user_state.script_jobs(context.root_id) - unended - {job_id}:
         context.user_state.forget_script(context.root_id, other)
 
 

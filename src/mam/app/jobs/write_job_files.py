@@ -12,7 +12,7 @@ from mam.adapters.store.files import job_files, script_file
 from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import as_document
 from mam.core.errors import MamError
-from mam.core.job_rules import OPEN
+from mam.core.job_rules import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _forget_script(context: Context, job_id: str) -> None:
     """Delete the copy of the script of a job that has ended, and what a killed check left of it."""
     job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
     root_id = context.root_id
-    if job is None or not job.data.get("validate") or job.status in OPEN or root_id is None:
+    if job is None or not job.data.get("validate") or job.status not in ENDED or root_id is None:
         return
     if context.user_state.script_of(root_id, job_id) is not None:
         context.user_state.forget_script(root_id, job_id)

@@ -6,7 +6,6 @@ Shells read a script while they run it. So a script never runs from a place wher
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import contextmanager
 
 from mam.adapters.store import database
@@ -42,6 +41,9 @@ def written(state: str, job: tuple[str, str], name: str, content: bytes) -> Iter
 
 def discard(state: str, job: tuple[str, str]) -> None:
     """Remove the file of a job's script, if there is one."""
+    # Most jobs have no script, so their reports do not pay for this import.
+    import shutil
+
     shutil.rmtree(_folder(state, job), ignore_errors=True)
 
 
