@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,9 @@ def test_a_server_from_the_agents_own_settings_knows_its_session(desk, kind, tmp
     """Codex starts it with few variables; the session is known by its process all the same."""
     program = tmp_path / "bin" / "mam"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m mam "$@"\n', encoding="utf-8")
+    state_home = f"export MAM_STATE_HOME={shlex.quote(os.environ['MAM_STATE_HOME'])}"
+    run = f'exec "{sys.executable}" -P -m mam "$@"'
+    program.write_text(f"#!/bin/sh\n{state_home}\n{run}\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     configure(desk)

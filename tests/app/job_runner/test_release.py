@@ -133,5 +133,5 @@ def test_the_command_of_a_parked_job_is_not_stopped(fleet) -> None:
 
 
 def test_only_a_person_releases(fleet) -> None:
-    with pytest.raises(NotAllowed, match="mam job release is for a person"):
+    with pytest.raises(NotAllowed, match="'mam job release'"):
         releasing.release(fleet._access.context, callers.session("s_1f00ab42"))

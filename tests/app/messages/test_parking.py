@@ -83,7 +83,7 @@ def test_a_parked_message_can_be_withdrawn(fleet, session) -> None:
 def test_only_a_person_releases(fleet, session) -> None:
     context = fleet._access.context
     for caller in (callers.session("s_1f00ab42"), callers.Caller(callers.CallerKind.UNKNOWN, 1)):
-        with pytest.raises(NotAllowed, match="mam inbox --release is for a person"):
+        with pytest.raises(NotAllowed, match="'mam inbox --release'"):
             parking.release(context, caller)
 
 

@@ -643,6 +643,6 @@ class TestNew:
 )
 def test_the_ways_are_for_people(fleet, way, command) -> None:
     for caller in (callers.session("s_1f00ab42"), callers.Caller(callers.CallerKind.UNKNOWN, 1)):
-        with pytest.raises(NotAllowed, match=f"mam init {command} is for a person"):
+        with pytest.raises(NotAllowed, match=f"'mam init {command}'"):
             way(fleet._access.context, caller)
     assert not fleet.exists

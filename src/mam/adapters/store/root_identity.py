@@ -83,7 +83,7 @@ class RootIdentity:
         """Return what the root is; looked up again after its folder or its database was replaced."""
         seen = (database.identity(self.paths.state), database.identity(self.paths.db))
         if self._verdict is None or seen != self._seen:
-            self.safety.check()
+            self.safety.check_owners()
             self._verdict = self._judge()
             self._seen = seen
         return self._verdict

@@ -45,6 +45,10 @@ class RootSafety:
     def check(self) -> None:
         """Raise RootUnsafe if another user could have written what mam reads; a link raises NotAllowed."""
         self.paths.check()
+        self.check_owners()
+
+    def check_owners(self) -> None:
+        """Raise RootUnsafe if another user could have written what mam reads."""
         refusal = self._owner_refusal(to_change=False)
         if refusal is not None:
             raise refusal
