@@ -28,6 +28,7 @@ from tests.unit import (  # noqa: F401  (hooks)
 from tests.waiting import SECONDS, wait_until
 
 import mam
+from mam.adapters.store import user_state
 from mam.adapters.store.root_paths import find_root
 from mam.adapters.system.private_socket import remove_dead_sockets
 from mam.adapters.tmux.client import Tmux
@@ -91,6 +92,10 @@ def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
     (home / ".config" / "mam" / "config.toml").write_text('resident = "off"\n', encoding="utf-8")
 
 
+def _refuse_home(environ: object) -> str:
+    raise AssertionError("this test would use the user state of the person who runs it: set MAM_STATE_HOME")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _apart():
     """Keep the whole run away from the user's home and tmux, and see that no server is left behind."""
@@ -105,6 +110,7 @@ def _apart():
             if variable.startswith(_FOREIGN) or variable in _ALSO_FOREIGN:
                 patch.delenv(variable)
         settle_in(place / "home", patch)
+        patch.setattr(user_state, "_home", _refuse_home)
         sockets = place / "sockets"
         sockets.mkdir(mode=0o700)
         patch.setenv("TMUX_TMPDIR", str(sockets))

@@ -59,6 +59,11 @@ class KnownRoot:
         self.inode = inode
         self.is_complete = is_complete
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another root was made at its path since. It may have been moved, and is known by its id."""
+        return not self.inode
+
 
 class RootFacts:
     """What was observed of one root."""

@@ -16,7 +16,12 @@ def environment(home: Path) -> dict[str, str]:
         for field in ("NAME", "EMAIL")
     }
     fast = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
-    no_settings = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    no_settings = {
+        "HOME": str(home),
+        "MAM_STATE_HOME": str(home / "state"),
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
     return {**env, **identity, **fast, **no_settings}
 
 

@@ -240,7 +240,7 @@ def test_an_event_by_its_token_is_recorded_in_a_foreign_root(fleet, workspace, a
 
     context = fleet._access.context
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MAM_STATE_HOME")
+        patch.setenv("MAM_STATE_HOME", context.user_state.folder)
         job = new_job.record_job(context, fleet.caller, new_job.new_id(), "the task")
     fleet.close()
     records = Path(context.paths.jobs, f"{job.id}.json").read_bytes()
@@ -295,3 +295,51 @@ def test_a_database_that_was_lost_gets_the_same_id(ended, workspace, fleet) -> N
     changes(workspace)
     assert context.root_id == before
     assert state_of(workspace) == "known"
+
+
+def test_honest_a_moved_folder_whose_old_path_is_taken_stays_known(ended, workspace, tmp_path) -> None:
+    """Something new is made where the root was: by init --new, or by moving another root there."""
+    moved, other = tmp_path / "moved", tmp_path / "other"
+    workspace.rename(moved)
+    workspace.mkdir()
+    with mam.open(str(workspace)) as fleet:
+        assert fleet.init_new()["changed"] is True
+    assert [state_of(workspace), state_of(moved)] == ["known", "known"]
+    changes(moved)
+    moved.rename(other)
+    workspace.rename(moved)
+    with mam.open(str(moved)) as fleet:
+        fleet.init()
+    assert [state_of(moved), state_of(other)] == ["known", "known"]
+
+
+def test_d3_agents_whose_registry_file_was_left_stay_its_sessions(fleet, workspace) -> None:
+    session = fleet.sessions.create("sleep", name="one", args=["1000"])
+    fleet.close()
+    shutil.rmtree(workspace / ".mam")
+    with mam.open(str(workspace)) as again:
+        again.init_new()
+        assert again.sessions.status("one")["tmux_alive"] is True
+        assert again.sessions.stop("one").session.row["status"] == "stopped"
+    assert process.identify(session.row["pane"]["pid"]) is None
+
+
+def test_a_foreign_state_that_comes_while_a_root_is_made_is_not_taken(
+    ended, workspace, tmp_path, monkeypatch
+) -> None:
+    """A clone or a sync program may put it there between the look and the change."""
+    monkeypatch.setenv("MAM_STATE_HOME", str(tmp_path / "another-state"))
+    place = tmp_path / "place"
+    place.mkdir()
+    with mam.open(str(place)) as fleet:
+        registry, check = fleet._access.context.registry, fleet._access.context.root.check
+
+        def check_and_copy() -> None:
+            check()
+            if not (place / ".mam").exists():
+                shutil.copytree(workspace / ".mam", place / ".mam")
+
+        monkeypatch.setattr(registry.root, "check", check_and_copy)
+        with pytest.raises(RootForeign):
+            registry.ensure_exists()
+    assert state_of(place) == "foreign"

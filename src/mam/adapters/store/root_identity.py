@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mam.core.errors import RootRefused
 
 ID, PLACE = "root_id", "place"
+# A verdict on a root that mam may not change counts this long.
+_LOOK_SECONDS = 1.0
 
 
 class RootVerdict:
@@ -78,15 +80,30 @@ class RootIdentity:
         self.connect: Callable[[], sqlite3.Connection] | None = None
         self._seen: tuple[object, object] | None = None
         self._verdict: RootVerdict | None = None
+        self._judged_at = 0.0
 
     def verdict(self) -> RootVerdict:
         """Return what the root is; looked up again after its folder or its database was replaced."""
         seen = (database.identity(self.paths.state), database.identity(self.paths.db))
-        if self._verdict is None or seen != self._seen:
+        if self._verdict is None or seen != self._seen or self._is_old(self._verdict):
             self.safety.check_owners()
             self._verdict = self._judge()
-            self._seen = seen
+            if self._verdict.state == RootState.FOREIGN:
+                # Another process may have made the root between two looks.
+                self._verdict = self._judge()
+            self._seen, self._judged_at = seen, self.clock()
         return self._verdict
+
+    def _is_old(self, verdict: RootVerdict) -> bool:
+        """Tell whether another process may have changed since what a root of others is to this user's mam."""
+        is_lasting = verdict.state in (RootState.NEW, RootState.KNOWN)
+        return not is_lasting and not 0 <= self.clock() - self._judged_at < _LOOK_SECONDS
+
+    def check_safety(self) -> None:
+        """Raise RootRefused if another user could write into the root, or if it is on a network."""
+        refusal = self.safety.refusal_of_change()
+        if refusal is not None:
+            raise refusal
 
     def forget_verdict(self) -> None:
         """Look the root up again the next time: this process has changed what it is."""
@@ -202,7 +219,10 @@ class RootIdentity:
 
         Return the record; None if nothing has to be recorded. The state folder exists.
         """
-        verdict = self.verdict()
+        verdict, refusal = self.verdict(), self.refusal()
+        if refusal is not None:
+            # It came between the check and this look, such as with a clone.
+            raise refusal
         is_recorded = verdict.known is not None and verdict.known.is_complete and verdict.has_id
         if is_recorded and verdict.arrival in (Arrival.SAME, Arrival.ALIAS):
             return None
@@ -250,7 +270,8 @@ class RootIdentity:
 def my_place(now: float = 0.0) -> Place:
     """Return the place of this process."""
     host = machine.host_name()
-    return Place(machine.machine_id() or host, host, machine.pid_namespace(), now)
+    # Without an id, the user state tells machines apart: each has its own.
+    return Place(machine.machine_id() or "", host, machine.pid_namespace(), now)
 
 
 def _stat(path: str) -> os.stat_result | None:

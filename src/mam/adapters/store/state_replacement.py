@@ -132,6 +132,9 @@ class StateReplacement:
         """Remove the new folder; False if it is in its place already: the former one has its name then."""
         import shutil
 
+        former = _former_name(self.former)
+        if os.path.isdir(former) and not os.path.lexists(self.former.state):
+            os.rename(former, self.former.state)
         try:
             is_built = os.stat(self.paths.state).st_ino == self.inode
         except FileNotFoundError:
@@ -197,10 +200,12 @@ def _former_name(paths: RootPaths) -> str:
 
 def finish_interrupted(paths: RootPaths) -> bool:
     """Finish an exchange of folders that a crash interrupted on a file system without one; False if none."""
-    if os.path.lexists(paths.state) or not os.path.isdir(_former_name(paths)):
+    former = _former_name(paths)
+    if os.path.lexists(paths.state) or not os.path.isdir(former):
         return False
+    new = f"{paths.state}.new"
     with database.errors(paths.state):
-        os.rename(f"{paths.state}.new", paths.state)
+        os.rename(new if os.path.isdir(new) else former, paths.state)
     return True
 
 

@@ -12,7 +12,7 @@ import os
 from contextlib import contextmanager
 
 from mam.adapters.store import database, launch_secret, schema
-from mam.core.errors import InvalidSettings, Unavailable
+from mam.core.errors import Damaged, InvalidSettings, Unavailable
 from mam.core.root_state import KnownRoot
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ VARIABLE = "MAM_STATE_HOME"
 _FILE, _FORMER_FILE = "user.db", "host.db"
 # A younger file may belong to a launch that records its secret in this moment.
 _STRAY_SECONDS = 3600.0
+_LOSE = "UPDATE known_roots SET state='lost ' || id, inode=0 WHERE"
 _ROOT = "SELECT id, root, registry, state, inode, is_complete FROM known_roots"
 
 
@@ -75,7 +76,11 @@ def former_file(environ: Mapping[str, str]) -> str | None:
     if environ.get(VARIABLE):
         return None
     home = environ.get("HOME") or os.path.expanduser("~")
-    bases = (environ.get("XDG_STATE_HOME"), os.path.join(home, ".local", "state"))
+    bases = (
+        environ.get("XDG_STATE_HOME"),
+        os.path.join(home, ".local", "state"),
+        os.path.join(_home(environ), ".local", "state"),
+    )
     files = [os.path.join(base, "mam", _FORMER_FILE) for base in bases if base]
     return next((file for file in files if os.path.isfile(file)), None)
 
@@ -116,7 +121,10 @@ class UserState:
 
     def _take_over(self, connection: sqlite3.Connection) -> None:
         """Copy roots, leases and starts from the file of mam 0.1, once. The file stays as it is."""
-        if self.former is not None:
+        if self.former is None:
+            # Another caller may have the variable that says where it is.
+            return
+        try:
             for table, fields in (
                 ("roots", "path, registry, seen_at"),
                 ("leases", "kind, conversation, root, session_id, holder, at"),
@@ -127,6 +135,9 @@ class UserState:
                     f"INSERT OR IGNORE INTO {table}({fields}) VALUES({marks})",
                     self._former_rows(f"SELECT {fields} FROM {table}"),  # noqa: S608
                 )
+        except Damaged:
+            # What cannot be read now cannot be read later either, and must not stop every change.
+            pass
         connection.execute("INSERT OR IGNORE INTO meta VALUES('former', ?)", (json.dumps(self.former),))
 
     def _former_rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
@@ -166,7 +177,9 @@ class UserState:
 
     def roots(self) -> list[tuple[str, str]]:
         """Return every root of this user with its registry file."""
-        rows = self._read("SELECT root, registry FROM known_roots UNION SELECT path, registry FROM roots")
+        rows = self._read(
+            "SELECT root, registry FROM known_roots WHERE inode != 0 UNION SELECT path, registry FROM roots"
+        )
         if not os.path.exists(self.path):
             rows = self._former_rows("SELECT path, registry FROM roots")
         return sorted({(root, registry) for root, registry in rows})
@@ -200,14 +213,15 @@ class UserState:
     def record_root(self, known: KnownRoot) -> KnownRoot:
         """Record a root and return the record; another process may have recorded this folder just now.
 
-        A record of the same id, and one of another folder at the same path, are replaced. A new id gives way
-        to the one that the folder has been given meanwhile.
+        A new id gives way to the one that the folder has been given meanwhile. Another root that had this
+        path may have been moved: its id stays known, without a path.
         """
         with self._using() as connection, database.transaction(connection, self.path):
             row = connection.execute(f"{_ROOT} WHERE state=?", (known.state,)).fetchone()
             if row is not None and row[4] == known.inode and row[0] != known.id and not known.is_complete:
                 return KnownRoot(*row[:5], is_complete=bool(row[5]))
-            connection.execute("DELETE FROM known_roots WHERE state=? OR id=?", (known.state, known.id))
+            connection.execute("DELETE FROM known_roots WHERE id=?", (known.id,))
+            connection.execute(f"{_LOSE} state=?", (known.state,))
             connection.execute("DELETE FROM roots WHERE registry=?", (known.registry,))
             connection.execute(
                 "INSERT INTO known_roots VALUES(?, ?, ?, ?, ?, ?, ?)",
@@ -223,8 +237,13 @@ class UserState:
             )
         return known
 
+    def lose_root(self, root_id: str) -> None:
+        """Record that a root is not at its path any more. It stays known by its id, wherever it is."""
+        with self._using() as connection:
+            connection.execute(f"{_LOSE} id=?", (root_id,))
+
     def forget_root(self, root_id: str) -> None:
-        """Delete the record of a root that no longer exists."""
+        """Delete the record of a root that was never made."""
         with self._using() as connection:
             connection.execute("DELETE FROM known_roots WHERE id=?", (root_id,))
 

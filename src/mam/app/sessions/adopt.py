@@ -173,7 +173,8 @@ def has_lost_record(context: Context, pane: Pane) -> bool:
     if is_same_root(pane.root, context.root_mark):
         return context.registry.view().by_id(pane.mark) is None
     root_id = id_of(pane.root)
-    return root_id is not None and context.user_state.root_by_id(root_id) is None
+    known = context.user_state.root_by_id(root_id)
+    return root_id is not None and (known is None or known.is_lost)
 
 
 def _command(pane: Pane, kind: str) -> list[str]:

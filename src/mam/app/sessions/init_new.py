@@ -8,6 +8,7 @@ from mam.adapters.store import database
 from mam.app.context import claims
 from mam.app.context.authority import require_person
 from mam.app.sessions.adopt import has_lost_record
+from mam.app.sessions.pane_marks import live_panes
 from mam.app.sessions.root_ways import answer_elsewhere
 from mam.core.root_mark import directory_of
 from mam.core.root_state import RootState
@@ -37,12 +38,15 @@ def begin_anew(context: Context, caller: Caller) -> Document:
     if verdict.state == RootState.MISSING:
         if verdict.known is not None:
             # The new folder may get the inode of the lost one.
-            context.user_state.forget_root(verdict.known.id)
+            context.user_state.lose_root(verdict.known.id)
         with database.errors(context.paths.state):
             context.paths.make_state_folder()
             context.root.record(os.urandom(8).hex(), is_complete=False)
         context.root.forget_verdict()
     claims.change(context, lambda transaction: transaction.log(caller.name, "init", None, _COMMAND))
+    # The registry file may have been left, and its agents may still run.
+    for tmux, pane in list(live_panes(context, context.registry.view().rows)):
+        tmux.mark(pane.id, pane.mark, context.root_mark)
     return {"registry": context.paths.yaml, "changed": True, "panes": _panes_without_row(context)}
 
 

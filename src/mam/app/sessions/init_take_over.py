@@ -34,6 +34,7 @@ def take_over(context: Context, caller: Caller) -> Document:
     if verdict.state != RootState.ELSEWHERE or verdict.elsewhere is None:
         return answer_elsewhere(context, _COMMAND)
     former = verdict.elsewhere
+    context.root.check_safety()
     refuse_if_in_use(context, former)
 
     def work(transaction: Transaction) -> None:

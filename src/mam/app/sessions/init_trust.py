@@ -7,7 +7,6 @@ former state is kept. What could act by itself is parked or dropped.
 from __future__ import annotations
 
 import os
-import stat
 
 from mam.adapters.store import checked_copy, state_replacement
 from mam.adapters.store.root_identity import ID
@@ -15,18 +14,17 @@ from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.store.state_replacement import StateReplacement
 from mam.adapters.store.tables import teams
-from mam.adapters.system import process
 from mam.app.context import claims
 from mam.app.context.authority import require_person
-from mam.app.context.liveness import identity_of
 from mam.app.jobs.write_job_files import audit_root, write_files
+from mam.app.sessions.pane_marks import live_panes
 from mam.app.sessions.parking import park_everything
 from mam.app.sessions.root_ways import answer_elsewhere
 from mam.core import session_transitions
-from mam.core.errors import Damaged, RootElsewhere, TerminalsDown, Unavailable
-from mam.core.root_mark import id_of, root_mark
+from mam.core.errors import Damaged, RootElsewhere, Unavailable
+from mam.core.root_mark import root_mark
 from mam.core.root_state import KnownRoot, RootState
-from mam.core.session_row import is_running, merged, with_all_fields
+from mam.core.session_row import merged, with_all_fields
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -62,6 +60,7 @@ def trust(context: Context, caller: Caller) -> Document:
             return answer_elsewhere(context, _TRUST)
         if verdict.elsewhere is not None and not verdict.elsewhere.is_silent(context.now()):
             raise _in_use(context)
+        context.root.check_safety()
         return _Rebuild(context, caller, _TRUST).run()
 
 
@@ -70,9 +69,12 @@ def make_own(context: Context, caller: Caller) -> Document:
     require_person(caller, _COPY)
     with state_replacement.only_one(context.user_state.folder):
         context.root.forget_verdict()
+        if state_replacement.finish_interrupted(context.paths):
+            context.root.forget_verdict()
         verdict = context.root.verdict()
         if verdict.state != RootState.COPY:
             return answer_elsewhere(context, _COPY)
+        context.root.check_safety()
         original = verdict.known.root if verdict.known is not None else "another root"
         return _Rebuild(context, caller, _COPY, original).run()
 
@@ -166,32 +168,14 @@ class _Rebuild:
     def _mark_panes(self) -> None:
         """Mark the live panes of the sessions with the new id of the root, so that they stay its panes.
 
-        A pane counts if the very process that the row names runs in it, and no other root of this user has
-        it. A crash after this leaves the former state; the next try finds the same panes.
+        A crash after this leaves the former state; the next try finds the same panes.
         """
         if self.original is not None:
             return
         mark = root_mark(self.root_id, self.context.paths.root)
-        for row in filter(is_running, self.rows):
-            identity, server = identity_of(row), row["tmux_server"]
-            if identity is None or not _is_own_server(server) or not process.is_alive(identity):
-                continue
-            tmux = self.context.resources.tmux(server)
-            listing = tmux.panes()
-            if not listing.confirmed:
-                raise TerminalsDown(
-                    f"'{row['name']}' runs, and its tmux server '{server}' does not answer",
-                    hint="repeat when tmux answers again",
-                )
-            for pane in listing.panes:
-                if (pane.mark, pane.pid) == (row["id"], identity.pid) and not self._is_of_other_root(pane):
-                    self.marked.append((tmux, pane))
-                    tmux.mark(pane.id, pane.mark, mark)
-
-    def _is_of_other_root(self, pane: Pane) -> bool:
-        root_id = id_of(pane.root)
-        known = self.context.user_state.root_by_id(root_id) if root_id else None
-        return known is not None and known.state != self.context.paths.state
+        for tmux, pane in live_panes(self.context, self.rows):
+            self.marked.append((tmux, pane))
+            tmux.mark(pane.id, pane.mark, mark)
 
     def _mark_panes_as_before(self) -> None:
         for tmux, pane in self.marked:
@@ -270,17 +254,6 @@ class _Rebuild:
             "left_out_count": report.left_out_count,
             "files_left": self.replacement.aside,
         }
-
-
-def _is_own_server(server: str) -> bool:
-    """Tell whether a tmux server is one of this user: by a name, or a socket that this user owns."""
-    if "/" not in server:
-        return True
-    try:
-        facts = os.lstat(server)
-    except OSError:
-        return False
-    return stat.S_ISSOCK(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
 def _moved(workspace: str, original: str, root: str) -> str:
