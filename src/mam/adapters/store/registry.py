@@ -159,9 +159,9 @@ class Registry:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Let a report on a job be recorded in a root that may not be changed otherwise.
+        """Let one thing be recorded in a root that may not be changed otherwise.
 
-        The job's token proves the report. It is only recorded; nothing runs because of it.
+        That is a report on a job, which its token proves and which runs nothing, or a take-over.
         """
         self._is_reporting = True
         try:

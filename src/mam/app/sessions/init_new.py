@@ -8,8 +8,8 @@ from mam.adapters.store import database
 from mam.app.context import claims
 from mam.app.context.authority import require_person
 from mam.app.sessions.adopt import has_lost_record
+from mam.app.sessions.init_option_in_other_state import answer_in_other_state
 from mam.app.sessions.pane_marks import live_panes
-from mam.app.sessions.root_ways import answer_elsewhere
 from mam.core.root_mark import directory_of
 from mam.core.root_state import RootState
 
@@ -34,7 +34,7 @@ def begin_anew(context: Context, caller: Caller) -> Document:
     context.root.forget_verdict()
     verdict = context.root.verdict()
     if verdict.state not in (RootState.MISSING, RootState.NEW):
-        return answer_elsewhere(context, _COMMAND)
+        return answer_in_other_state(context, _COMMAND)
     if verdict.state == RootState.MISSING:
         if verdict.known is not None:
             # The new folder may get the inode of the lost one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.root_identity import PLACE, my_place
 from mam.adapters.store.tables import messages, teams
 from mam.app.context.authority import require_person
-from mam.app.sessions.root_ways import answer_elsewhere
+from mam.app.sessions.init_option_in_other_state import answer_in_other_state
 from mam.core.errors import RootElsewhere
 from mam.core.root_state import Place, RootState
 
@@ -32,7 +32,7 @@ def take_over(context: Context, caller: Caller) -> Document:
     context.root.forget_verdict()
     verdict = context.root.verdict()
     if verdict.state != RootState.ELSEWHERE or verdict.elsewhere is None:
-        return answer_elsewhere(context, _COMMAND)
+        return answer_in_other_state(context, _COMMAND)
     former = verdict.elsewhere
     context.root.check_safety()
     refuse_if_in_use(context, former)

@@ -17,9 +17,9 @@ from mam.adapters.store.tables import teams
 from mam.app.context import claims
 from mam.app.context.authority import require_person
 from mam.app.jobs.write_job_files import audit_root, write_files
+from mam.app.sessions.init_option_in_other_state import answer_in_other_state
 from mam.app.sessions.pane_marks import live_panes
 from mam.app.sessions.parking import park_everything
-from mam.app.sessions.root_ways import answer_elsewhere
 from mam.core import session_transitions
 from mam.core.errors import Damaged, RootElsewhere, Unavailable
 from mam.core.root_mark import root_mark
@@ -57,7 +57,7 @@ def trust(context: Context, caller: Caller) -> Document:
             context.root.forget_verdict()
         verdict = context.root.verdict()
         if verdict.state != RootState.FOREIGN:
-            return answer_elsewhere(context, _TRUST)
+            return answer_in_other_state(context, _TRUST)
         if verdict.elsewhere is not None and not verdict.elsewhere.is_silent(context.now()):
             raise _in_use(context)
         context.root.check_safety()
@@ -73,7 +73,7 @@ def make_own(context: Context, caller: Caller) -> Document:
             context.root.forget_verdict()
         verdict = context.root.verdict()
         if verdict.state != RootState.COPY:
-            return answer_elsewhere(context, _COPY)
+            return answer_in_other_state(context, _COPY)
         context.root.check_safety()
         original = verdict.known.root if verdict.known is not None else "another root"
         return _Rebuild(context, caller, _COPY, original).run()

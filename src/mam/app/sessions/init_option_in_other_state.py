@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-def answer_elsewhere(context: Context, command: str) -> Document:
+def answer_in_other_state(context: Context, command: str) -> Document:
     """Return the answer of an option of `mam init` in a known root, where there is nothing to do.
 
     Raises Refused in a root of any other state, with the way out that fits.
