@@ -12,6 +12,8 @@ from enum import StrEnum
 SILENT_SECONDS = 600.0
 # How often a change records that its place is alive.
 PLACE_SECONDS = 60.0
+# No time of a record is later: the year 2286. Anything else is no time.
+_LATEST = 1e10
 
 
 class RootState(StrEnum):
@@ -186,5 +188,7 @@ class Place:
         machine, host = document.get("machine"), document.get("host")
         namespace, at = document.get("pid_ns"), document.get("at")
         if not isinstance(machine, str) or not isinstance(host, str) or not isinstance(at, (int, float)):
+            return None
+        if not 0 <= at < _LATEST:
             return None
         return cls(machine, host, namespace if isinstance(namespace, int) else None, float(at))

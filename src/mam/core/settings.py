@@ -125,7 +125,9 @@ class Settings:
                 raise InvalidSettings(
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
                 )
-            if of_root and (key in USER_ONLY or (key in _PERMISSIONS and value != "ask")):
+            # A root may choose a tmux server of this user by its name, and no socket.
+            is_socket = key == "tmux_server" and "/" in str(value)
+            if of_root and (key in USER_ONLY or is_socket or (key in _PERMISSIONS and value != "ask")):
                 ignored.append(key)
                 continue
             try:

@@ -61,7 +61,9 @@ def context(rows, environ=None, *, detached="unknown", secrets=None, claimed=(),
             verdict=lambda: SimpleNamespace(state=state),
         ),
         root_id="r1",
-        user_state=SimpleNamespace(session_with_secret=lambda _root, file: (secrets or {}).get(file)),
+        user_state=SimpleNamespace(
+            session_with_secret=lambda _root, file: (secrets or {}).get(file), processes=list
+        ),
     )
 
 

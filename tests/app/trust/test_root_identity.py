@@ -18,6 +18,7 @@ import pytest
 import mam
 from mam.adapters.system import process
 from mam.core.errors import (
+    NotAllowed,
     RootCopy,
     RootForeign,
     RootMissing,
@@ -343,3 +344,48 @@ def test_a_foreign_state_that_comes_while_a_root_is_made_is_not_taken(
         with pytest.raises(RootForeign):
             registry.ensure_exists()
     assert state_of(place) == "foreign"
+
+
+def test_d6_a_registry_file_alone_ends_no_process_that_mam_did_not_start(fleet, tmp_path) -> None:
+    """A copied file names the process of the original's agent, and a tmux server that is not there."""
+    session = fleet.sessions.create("sleep", name="one", args=["1000"])
+    copy = tmp_path / "copy"
+    (copy / ".hermes").mkdir(parents=True)
+    row = {**session.row, "tmux_server": "no-such-server"}
+    (copy / ".hermes/agent-sessions.yaml").write_text(json.dumps({"tmux_sessions": [row]}), encoding="utf-8")
+    with mam.open(str(copy)) as other, pytest.raises(NotAllowed, match="mam has not started it"):
+        other.sessions.stop("one")
+    assert session.status()["tmux_alive"] is True
+
+
+def test_d2_a_launch_file_that_is_none_stays(fleet, tmp_path) -> None:
+    """Also in a known root: an agent that may edit files can write its database."""
+    from mam.adapters.store.intents import Intent
+
+    precious = tmp_path / "precious.launch"
+    precious.write_text("mine", encoding="utf-8")
+    session = fleet.sessions.create("practice", name="one", args=QUICK, prompt="hello")
+    session.stop()
+    notes = {"launch_file": str(precious), "choice": ["x", None, None]}
+    intent = Intent(session.id, "one", "resume", owner={}, at=1.0, data=notes)
+    fleet._access.context.registry.note(lambda transaction: transaction.intents.put(intent))
+    fleet.sessions.rename("one", "two")
+    assert precious.read_text(encoding="utf-8") == "mine"
+
+
+def test_d8_a_session_is_no_user_in_another_root(fleet, tmp_path, tmux_server, until) -> None:
+    """Its process is an ancestor, whatever variables it has unset."""
+    other = tmp_path / "other"
+    other.mkdir()
+    with mam.open(str(other)) as fleet_of_other:
+        fleet_of_other.init()
+    said = tmp_path / "said"
+    names = ("MAM_SESSION", "MAM_LAUNCH", "MAM_ROOT", "TMUX", "TMUX_PANE")
+    unset = " ".join(f"-u {name}" for name in names)
+    call = f"env {unset} {sys.executable} -m mam create --agent sleep --session x -- 1000"
+    wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.1; done"
+    script = f"{wait}; cd {other}; {call} > {said}.part 2>&1; mv {said}.part {said}; sleep 1000"
+    fleet.sessions.create("sh", name="one", args=["-c", script])
+    (tmp_path / "go").touch()
+    until(said.exists)
+    assert "it runs in a session of another root" in said.read_text(encoding="utf-8")

@@ -311,6 +311,8 @@ def errors(path: str) -> Iterator[None]:
         raise damaged(path, f"a record is not readable ({error.msg})") from error
     except UnicodeDecodeError as error:
         raise damaged(path, "a record is not readable") from error
+    except RecursionError as error:
+        raise damaged(path, "a record is nested too deeply") from error
     except UnicodeEncodeError as error:
         raise Usage("text that is not valid Unicode cannot be recorded", hint="write it in UTF-8") from error
 

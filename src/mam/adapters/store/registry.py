@@ -244,8 +244,13 @@ class Registry:
                     with_new_fields(row)
                     for row in json.loads("[" + ",".join([data for (data,) in rows_json]) + "]")
                 ]
-            except TypeError as error:
+            except (AttributeError, TypeError) as error:
                 raise database.damaged(self.paths.db, "a session is not readable") from error
+            if self._copied is not None:
+                # Nobody has checked the rows of somebody else yet.
+                from mam.core.row_checks import flaws
+
+                rows = [row for row in rows if not flaws(row)]
             is_recorded = bool(rows) or "file" in meta
             if not with_file and not is_recorded:
                 return None

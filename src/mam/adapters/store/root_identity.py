@@ -192,7 +192,7 @@ class RootIdentity:
             )
         if verdict.state == RootState.MISSING:
             return RootMissing(
-                f"the state of this root is gone: {self.paths.state} was there, and is no more",
+                f"the state of this root is gone: {self.paths.state} was there, and was deleted or moved",
                 hint="put it back from a backup, or begin anew: mam init --new; then mam adopt takes live "
                 "agents back",
             )

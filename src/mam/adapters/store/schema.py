@@ -355,7 +355,8 @@ CREATE TABLE launch_secrets(
   root_id TEXT NOT NULL,
   session_id TEXT NOT NULL,
   file TEXT NOT NULL,
-  at REAL NOT NULL
+  at REAL NOT NULL,
+  process TEXT
 ) WITHOUT ROWID;
 CREATE TABLE scripts(
   root_id TEXT NOT NULL,

@@ -353,7 +353,7 @@ class UserState:
             with self._using() as connection, database.transaction(connection, self.path):
                 old_files = self._end_session_secrets(connection, root_id, session_id)
                 connection.execute(
-                    "INSERT INTO launch_secrets VALUES(?, ?, ?, ?, ?)",
+                    "INSERT INTO launch_secrets(digest, root_id, session_id, file, at) VALUES(?, ?, ?, ?, ?)",
                     (digest, root_id, session_id, file, self.clock()),
                 )
         except BaseException:
@@ -361,6 +361,20 @@ class UserState:
             raise
         for old_file in old_files:
             launch_secret.remove(old_file)
+
+    def note_process(self, root_id: str, session_id: str, identity: dict[str, Any]) -> None:
+        """Record the process of a session that runs now."""
+        with self._using() as connection:
+            connection.execute(
+                "UPDATE launch_secrets SET process=? WHERE root_id=? AND session_id=?",
+                (json.dumps(identity), root_id, session_id),
+            )
+
+    def processes(self) -> list[dict[str, Any]]:
+        """Return the process of each session of every root, also of sessions that have ended meanwhile."""
+        with database.errors(self.path):
+            rows = self._read("SELECT process FROM launch_secrets WHERE process IS NOT NULL")
+            return [json.loads(process) for (process,) in rows]
 
     def session_with_secret(self, root_id: str | None, file: str) -> str | None:
         """Return the session of a root whose launch has the secret in a file; None if there is none."""

@@ -103,8 +103,17 @@ def launch_failure(path: str) -> str | None:
 
 
 def cancel_launch(path: str) -> bool:
-    """Delete a launch file, so that its pane closes itself; False if the launcher has taken it already."""
+    """Delete a launch file, so that its pane closes itself; False if the launcher has taken it already.
+
+    A record may name any file, so only a launch file is deleted.
+    """
     try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if os.read(handle, len(MAGIC)) != MAGIC:
+                return False
+        finally:
+            os.close(handle)
         os.unlink(path)
     except OSError:
         return False

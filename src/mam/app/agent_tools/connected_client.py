@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from mam.adapters.store.user_state import VARIABLE
 from mam.adapters.system import private_socket, process
 from mam.app.context.caller import calling_row, find_caller
 from mam.app.context.context import Context
@@ -44,6 +45,10 @@ class ConnectedClient:
         self.environ = (
             {str(key): str(value) for key, value in environ.items()} if isinstance(environ, dict) else {}
         )
+        # The user state is that of the server: with another one its own root would be foreign to it.
+        self.environ.pop(VARIABLE, None)
+        if context.environ.get(VARIABLE):
+            self.environ[VARIABLE] = context.environ[VARIABLE]
         self.allow = tuple(map(str, allow)) if isinstance(allow, list) else ()
         self._session: Row | None = None
 

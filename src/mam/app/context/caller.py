@@ -59,7 +59,7 @@ def _find(context: Context, pid: int, *, waits: bool) -> Caller:
         rows = [] if is_foreign else context.registry.running_rows()
     except RootUnsafe:
         # Whoever could have written the rows does not decide who calls. `init` works below such a root.
-        return callers.user(pid)
+        return _by_other_root(context, process.lineage(pid), pid) or callers.user(pid)
     lineage = process.lineage(pid)
     by_process = {_identity_of(row): row for row in rows}
     for facts in lineage[1:]:
@@ -69,7 +69,8 @@ def _find(context: Context, pid: int, *, waits: bool) -> Caller:
     if session_id is not None:
         return callers.session(session_id, pid)
     return (
-        _by_claim(context, rows, pid)
+        _by_other_root(context, lineage, pid)
+        or _by_claim(context, rows, pid)
         or _unseen(lineage, pid)
         or _by_terminal_or_descent(context, rows, lineage, pid)
         or callers.user(pid)
@@ -118,6 +119,20 @@ def _starts(context: Context, session_id: str) -> bool:
             return True
         if not is_claimed or not deadline.pause(_STEP):
             return False
+
+
+def _by_other_root(context: Context, lineage: list[Stat], pid: int) -> Caller | None:
+    """Return an unknown caller if the process of a session of another root is an ancestor."""
+    from mam.adapters.system.process import Identity
+
+    sessions = {Identity.from_json(document) for document in context.user_state.processes()}
+    if not any(facts.identity() in sessions for facts in lineage[1:]):
+        return None
+    return callers.unknown(
+        pid,
+        reason="it runs in a session of another root",
+        hint="a session changes only its own root; a person does this in a terminal of their own",
+    )
 
 
 def _by_claim(context: Context, rows: list[Row], pid: int) -> Caller | None:
@@ -186,6 +201,8 @@ def _by_terminal_or_descent(
         elif (
             own_line
             and own_line[-1].parent in reapers
+            # The tmux server itself may be as old as its first session. It runs what a person's keys ask for.
+            and own_line[-1].pid != server_pid
             and _is_detached(sessions, own_line[-1])
             and _detached_setting(context) != "user"
         ):

@@ -18,7 +18,7 @@ from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
 from mam.adapters.tmux.error_translation import NoAnswer
 from mam.app.context import own_command, resident_start_and_lock
-from mam.app.context.liveness import find_pane
+from mam.app.context.liveness import find_pane, identity_of
 from mam.app.jobs.find import is_open
 from mam.app.observation import versions
 from mam.app.sessions import exit_status_and_cleanup, row_trust
@@ -396,6 +396,9 @@ def commit_start(context: Context, row: Row, started_agent: StartedAgent, bind: 
         _undo(context, row, started_agent.launch_file, error)
         raise
     row_trust.confirm_launch(context, new_row)
+    identity = identity_of(new_row)
+    if identity is not None and context.root_id is not None:
+        context.user_state.note_process(context.root_id, new_row["id"], identity.as_json())
     exit_status_and_cleanup.end_secrets_of_ended_sessions(context)
     resident_start_and_lock.ensure(context)
     return versions.record(context, new_row, started_agent.reading)

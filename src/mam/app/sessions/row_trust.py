@@ -96,6 +96,13 @@ def note_launch(context: Context, row: Row, *, mcp: bool = False) -> None:
     context.user_state.note_launch(context.root_id, row["id"], command)
 
 
+def was_launched(context: Context, row: Row) -> bool:
+    """Tell whether this user's mam has ever started, or adopted, a session."""
+    if context.user_state.launch_of(context.root_id, row["id"]) is not None:
+        return True
+    return context.user_state.has_started(context.paths.root, row["id"])
+
+
 def confirm_launch(context: Context, row: Row) -> None:
     """Forget the former command of a session whose new launch is committed."""
     assert context.root_id is not None

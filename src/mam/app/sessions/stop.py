@@ -193,6 +193,12 @@ class Stop:
                 f"'{self.row['name']}' was not stopped: {liveness.reason}",
                 hint="repeat when tmux answers again",
             )
+        if liveness.state == Liveness.LOOSE and not row_trust.was_launched(self.context, self.row):
+            # Any registry file can name a process.
+            raise NotAllowed(
+                f"'{self.row['name']}' was not stopped: {liveness.reason}, and mam has not started it",
+                hint=f"look at the process, and end it yourself: kill {self.row['pane'].get('pid')}",
+            )
         status: int | None = None
         if is_running(self.row):
             if liveness.state in (Liveness.ALIVE, Liveness.LOOSE):
