@@ -232,8 +232,8 @@ class Machine:
 
     def _everything(self) -> tuple:
         store = Store(self.root, time.time)
-        # What a live agent's hooks report meanwhile is taken in by every change, and once in a minute a change
-        # records from where it was made: that is news, not recovery.
+        # What a live agent's hooks report meanwhile is taken in by every change, and once in a minute a
+        # change records from where it was made: that is news, not recovery.
         news = ('INSERT INTO "evidence"', "INSERT INTO \"meta\" VALUES('place'")
         dump = [line for line in store.dump() if not line.startswith(news)]
         host = Path(os.environ["MAM_STATE_HOME"]) / "user.db"
