@@ -46,7 +46,9 @@ def launch(private, tmux):
 
     def launch(argv, *, env=None, cwd=None, umask=None, prepare=lambda path: None):
         place = str(cwd or private.directory)
-        path = write_launch(str(private.directory), "l_1", argv=argv, env=env or {}, cwd=place, umask=umask)
+        folder = private.directory / "launch"
+        folder.mkdir(exist_ok=True)
+        path = write_launch(str(folder), "l_1", argv=argv, env=env or {}, cwd=place, umask=umask)
         prepare(path)
         return private.start(*launcher_command(path)), path
 

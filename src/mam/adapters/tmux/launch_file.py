@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAGIC = b"mam-launch-1"
+# The folder of a root's launch files, and how their names end.
+FOLDER, SUFFIX = "launch", ".launch"
 _ID = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _NO_SPACE = (28, 122, 69)  # ENOSPC; EDQUOT on Linux and on macOS
 
@@ -40,7 +42,7 @@ def write_launch(
     if not launch_id or launch_id.strip(_ID):
         raise InvalidName(f"not a launch id: {launch_id}")
     content = encode_launch(argv, env, cwd, umask)
-    path = os.path.join(os.path.abspath(directory), f"{launch_id}.launch")
+    path = os.path.join(os.path.abspath(directory), f"{launch_id}{SUFFIX}")
     write_private(path, content)
     return path
 
@@ -105,15 +107,12 @@ def launch_failure(path: str) -> str | None:
 def cancel_launch(path: str) -> bool:
     """Delete a launch file, so that its pane closes itself; False if the launcher has taken it already.
 
-    A record may name any file, so only a launch file is deleted.
+    A record may name any file, so only a launch file in a folder of such files is deleted.
     """
+    folder, name = os.path.split(path)
+    if os.path.basename(folder) != FOLDER or not name.endswith(SUFFIX):
+        return False
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if os.read(handle, len(MAGIC)) != MAGIC:
-                return False
-        finally:
-            os.close(handle)
         os.unlink(path)
     except OSError:
         return False
