@@ -386,6 +386,21 @@ class TestUserState:
         with pytest.raises(Damaged):
             user_state.roots()
 
+    def test_a_damaged_file_of_mam_0_1_stops_no_change_and_is_named(self, tmp_path):
+        former = tmp_path / "host.db"
+        former.write_bytes(b"no database at all" * 50)
+        state = UserState(str(tmp_path / "state"), lambda: NOON, str(former))
+        try:
+            state.release("s_1", None)
+            assert str(former) in state.former_problem()
+        finally:
+            state.close()
+
+    def test_without_a_file_of_mam_0_1_a_later_caller_may_bring_it(self, user_state):
+        user_state.release("s_1", None)
+        assert user_state.former_problem() is None
+        assert user_state._read("SELECT 1 FROM meta WHERE key='former'") == []
+
     def test_a_damaged_lease_is_named(self, user_state):
         user_state._writer().execute("INSERT INTO leases VALUES('a', 'b', 'r', 's', '{', 1, NULL)")
         with pytest.raises(Damaged):

@@ -26,6 +26,7 @@ VARIABLE = "MAM_STATE_HOME"
 _FILE, _FORMER_FILE = "user.db", "host.db"
 # A younger file may belong to a launch that records its secret in this moment.
 _STRAY_SECONDS = 3600.0
+_TAKEN_OVER = "SELECT value FROM meta WHERE key='former'"
 _LOSE = "UPDATE known_roots SET state='lost ' || id, inode=0 WHERE"
 _ROOT = "SELECT id, root, registry, state, inode, is_complete FROM known_roots"
 
@@ -112,7 +113,8 @@ class UserState:
             connection = database.connect(self.path, schema.USER_MIGRATIONS, create=True, with_wal=False)
             self.close()
             self._connection = connection
-            if connection.execute("SELECT 1 FROM meta WHERE key='former'").fetchone() is None:
+            # Without the file nothing is recorded: another caller may know where it is.
+            if self.former is not None and not connection.execute(_TAKEN_OVER).fetchone():
                 with database.transaction(connection, self.path):
                     self._take_over(connection)
             self._is_writer = True
@@ -121,9 +123,7 @@ class UserState:
 
     def _take_over(self, connection: sqlite3.Connection) -> None:
         """Copy roots, leases and starts from the file of mam 0.1, once. The file stays as it is."""
-        if self.former is None:
-            # Another caller may have the variable that says where it is.
-            return
+        problem = None
         try:
             for table, fields in (
                 ("roots", "path, registry, seen_at"),
@@ -135,10 +135,19 @@ class UserState:
                     f"INSERT OR IGNORE INTO {table}({fields}) VALUES({marks})",
                     self._former_rows(f"SELECT {fields} FROM {table}"),  # noqa: S608
                 )
-        except Damaged:
-            # What cannot be read now cannot be read later either, and must not stop every change.
-            pass
-        connection.execute("INSERT OR IGNORE INTO meta VALUES('former', ?)", (json.dumps(self.former),))
+        except Damaged as error:
+            # It cannot be read later either, and must not stop every change. The doctor shows it.
+            problem = error.message
+        record = json.dumps({"file": self.former, "problem": problem})
+        connection.execute("INSERT OR IGNORE INTO meta VALUES('former', ?)", (record,))
+
+    def former_problem(self) -> str | None:
+        """Return why the user state of mam 0.1 was not taken over; None if it was, or if there is none."""
+        for (record,) in self._read(_TAKEN_OVER):
+            with database.errors(self.path):
+                problem: str | None = json.loads(record)["problem"]
+                return problem
+        return None
 
     def _former_rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
         """Return rows of the file of mam 0.1; nothing without one."""

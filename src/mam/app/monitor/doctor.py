@@ -278,6 +278,9 @@ def _left_running(context: Context) -> Iterator[Finding]:
 
 
 def _roots(context: Context) -> Iterator[Finding]:
+    if problem := context.user_state.former_problem():
+        message = f"the user state of mam 0.1 was not taken over: {problem}"
+        yield finding("user state", None, message, "mam init --trust takes in a root that counts as foreign")
     for root, registry in context.user_state.roots():
         if not os.path.exists(registry):
             yield finding(
