@@ -151,7 +151,9 @@ def check_all_liveness(
     listings = {server: collect() for server, collect in (requests or {}).items()}
     for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
         listings[server] = context.tmux(server).panes(full)
-    return {row["name"]: judge_liveness(row, listings[row["tmux_server"]], context.root_mark) for row in rows}
+    # Once for all rows: the mark is looked up with several calls of the file system.
+    mark = context.root_mark
+    return {row["name"]: judge_liveness(row, listings[row["tmux_server"]], mark) for row in rows}
 
 
 def check_liveness(context: Context, row: Row) -> SessionLiveness:

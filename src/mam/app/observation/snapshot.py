@@ -76,9 +76,10 @@ def observe(
     listings = {server: context.tmux(server).panes() for server in names}
     liveness_by_id: dict[str, SessionLiveness] = {}
     sessions: dict[str, SessionObservation] = {}
+    mark = context.root_mark
     for row in rows:
         if is_running(row):
-            liveness = judge_liveness(row, listings[row["tmux_server"]], context.root_mark)
+            liveness = judge_liveness(row, listings[row["tmux_server"]], mark)
             key = id_or_name(row)
             liveness_by_id[key] = liveness
             sessions[key] = _observe_session(context, row, liveness, reports)
