@@ -44,7 +44,7 @@ def settle(stage: Stage, count: int, *, alive: bool, program: str = QUIET) -> Re
             draft.add(row)  # type: ignore[arg-type]
             word = {"event": "Stop", "state": "idle", "waiting_for": None}
             word["conversation"] = row["conversations"][0]["id"]
-            evidence.record(draft.connection, row["id"], "hook", draft.now - _AGO, word)
+            evidence.record(draft.connection, row["id"], "hook", draft.now - _AGO, word, draft.now)
             draft.log("user", "create", row)  # type: ignore[arg-type]
 
     registry.change(work)

@@ -43,6 +43,8 @@ SILENT_DIALOGS = ("trust", "login", "limit", "update", "api-key", "bypass", "not
 SHELL_MODE = "shell mode"
 
 FRESH_SECONDS = 2.0
+# What was recorded further in the future than this has a wrong time: the clock was set back since.
+AHEAD_SECONDS = 2.0
 
 # A screen or a title does not tell since when its state holds. The observer remembers the first time it
 # saw the state, as long as no gap between two observations is longer than this. Two observations of
@@ -81,6 +83,16 @@ class Activity:
         self.rule = rule
         self.waiting_for = waiting_for
         self.disagreeing: list[Evidence] = []
+
+
+def is_misdated(at: float, now: float) -> bool:
+    """Tell whether a recorded time lies in the future, because the clock was set back since."""
+    return at > now + AHEAD_SECONDS
+
+
+def plausible_time(at: float, now: float) -> float:
+    """Return the time of a record; for one from the future a time that is not fresh, so that news wins."""
+    return now - 2 * FRESH_SECONDS if is_misdated(at, now) else at
 
 
 def fuse(evidence: Sequence[Evidence], now: float) -> Activity:

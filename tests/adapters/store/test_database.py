@@ -408,12 +408,12 @@ class TestUserState:
 
 
 @pytest.mark.parametrize("value", ["{", b"\xff\xfe"])
-@pytest.mark.parametrize("column", ["meta.value", "sessions.data", "intents.owner", "evidence.data"])
+@pytest.mark.parametrize("column", ["meta.value", "sessions.data", "evidence.data"])
 def test_a_record_that_is_no_json_is_named_by_whoever_reads_it(three, column, value):
     table, _, field = column.partition(".")
-    intent = Intent(FIRST, "x", "stop", owner={}, at=1.0, data={})
-    three.registry.note(lambda transaction: transaction.intents.put(intent))
-    three.registry.note(lambda transaction: evidence.record(transaction.connection, FIRST, "hook", 1.0, {}))
+    three.registry.note(
+        lambda transaction: evidence.record(transaction.connection, FIRST, "hook", 1.0, {}, 1.0)
+    )
     three.registry.close()
     connection = sqlite3.connect(three.paths.db)
     connection.execute(f"UPDATE {table} SET {field}=?", (value,))

@@ -11,8 +11,11 @@ import pytest
 
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
+from mam.app.context.context import Resources
+from mam.app.observation import hook_intake, newest_hook_reports
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.newest_hook_reports import newest_reports
+from mam.core.activity import FRESH_SECONDS
 from mam.core.errors import TimedOut
 
 QUICK = ["--speed", "0"]
@@ -155,3 +158,96 @@ def test_a_spool_full_of_hooks_without_a_state_is_not_read_to_its_end(fleet, ses
     monkeypatch.setattr(hook_spool.Payload, "data", property(data))
     newest_reports(fleet._access.context, [session.row])
     assert len(set(opened)) == 200
+
+
+def test_e11_a_reader_reads_a_bounded_part_of_the_spool(fleet, session, monkeypatch) -> None:
+    context = fleet._access.context
+    take_in(context)
+    monkeypatch.setattr(newest_hook_reports, "_MOST_BYTES", 100_000)
+    for number in range(100):
+        # None of these reports a state, so a reader would go on to the oldest.
+        write_payload(fleet, session, "SubagentStop", number, filling="x" * 20_000)
+    read: list[int] = []
+
+    def counting(text: bytes) -> dict[str, object]:
+        read.append(len(text))
+        return parse(text)
+
+    parse = hook_spool._parse
+    monkeypatch.setattr(hook_spool, "_parse", counting)
+    newest_reports(context, [session.row])
+    assert 0 < sum(read) <= 2 * 100_000
+
+
+def test_e11_a_payload_that_is_too_large_is_removed_unread_and_logged_once(
+    fleet, session, monkeypatch
+) -> None:
+    context = fleet._access.context
+    take_in(context)
+    monkeypatch.setattr(hook_spool, "LARGEST_PAYLOAD", 10_000)
+    large = [
+        write_payload(fleet, session, "UserPromptSubmit", number, filling="x" * 20_000) for number in range(3)
+    ]
+    small = write_payload(fleet, session, "UserPromptSubmit", 3)
+    opened: list[str] = []
+
+    def opening(path: str, flags: int) -> int:
+        opened.append(path)
+        return os.open(path, flags)
+
+    monkeypatch.setattr(hook_spool, "_open_regular", opening)
+    take_in(context)
+    assert opened == [str(small)]
+    assert not small.exists() and not any(path.exists() for path in large)
+    entries = [entry for entry in fleet.sessions.log() if entry["verb"] == "hook"]
+    assert [(entry["detail"]["payloads"], entry["session"]) for entry in entries] == [(3, "one")]
+    assert newest_reports(context, [session.row])[session.id].data["event"] == "UserPromptSubmit"
+
+
+def test_e11_the_intake_works_in_bounded_batches(fleet, session, monkeypatch) -> None:
+    context = fleet._access.context
+    take_in(context)
+    monkeypatch.setattr(hook_intake, "_BYTES_OF_BATCH", 50_000)
+    for number in range(20):
+        write_payload(fleet, session, "UserPromptSubmit", number, filling="x" * 20_000)
+    batches: list[int] = []
+    record = hook_intake._record
+
+    def counting(context, transaction, reports, rows) -> None:
+        batches.append(len(reports))
+        record(context, transaction, reports, rows)
+
+    monkeypatch.setattr(hook_intake, "_record", counting)
+    take_in(context)
+    assert batches == [2] * 10
+    assert not hook_spool.pending(context.paths.spool)
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+@pytest.mark.parametrize("taken_in", [False, True], ids=["in the spool", "taken in"])
+def test_e6_a_clock_that_jumps_freezes_no_activity(fleet, session, days, taken_in) -> None:
+    context = fleet._access.context
+    jump = days * 86400.0
+    now = context.now() + 10
+    context.registry.note(
+        lambda transaction: evidence.record(
+            transaction.connection, session.id, "hook", now, {"state": "working", "event": "old"}, now
+        )
+    )
+    moved = context.replace(
+        clock=lambda: now + jump + 30,
+        resources=Resources(context.paths, context.environ, lambda: now + jump + 30),
+    )
+    try:
+        # The old report is not fresh any more: what is read now wins.
+        old = newest_reports(moved, [session.row])[session.id]
+        assert moved.now() - old.at > FRESH_SECONDS
+        path = write_payload(fleet, session, "Stop", 9001)
+        os.utime(path, (now + jump + 20, now + jump + 20))
+        if taken_in:
+            take_in(moved)
+            assert not path.exists()
+        report = newest_reports(moved, [session.row])[session.id]
+        assert (report.data["state"], report.at) == ("idle", now + jump + 20)
+    finally:
+        moved.close()

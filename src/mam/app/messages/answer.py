@@ -116,7 +116,7 @@ def _forget_question(context: Context, row: Row, asked_until: float) -> None:
         try:
             context.registry.note(
                 lambda transaction: evidence.record(
-                    transaction.connection, row["id"], "hook", asked_until, data
+                    transaction.connection, row["id"], "hook", asked_until, data, transaction.now
                 )
             )
         except Unavailable as error:

@@ -13,6 +13,7 @@ from mam.core.activity import (
     Evidence,
     fuse,
     is_lasting,
+    is_misdated,
     needs_screen,
     since,
 )
@@ -127,7 +128,7 @@ def _record(transaction: Transaction, new: Mapping[str, dict[str, Any]], ended: 
     for session_id in ended:
         evidence.clear(transaction.connection, session_id, LOOK)
     for session_id, data in new.items():
-        evidence.record(transaction.connection, session_id, LOOK, data["seen"], data)
+        evidence.record(transaction.connection, session_id, LOOK, data["seen"], data, data["seen"])
 
 
 def gather_one(
@@ -151,7 +152,8 @@ def _add_process_and_hook(session: SessionEvidence, report: HookReport | None, n
         return
     if liveness.state == Liveness.ALIVE:
         started = row["last_action"]["at_epoch"] or now
-        is_booting = session.kind.reads_screen and now - started < _BOOT_SECONDS
+        is_young = not is_misdated(started, now) and now - started < _BOOT_SECONDS
+        is_booting = session.kind.reads_screen and is_young
         state = BOOTING if is_booting else WORKING if session.kind.works_while_alive else UNKNOWN
         session.evidence.append(Evidence("process", state, started, detail="the process runs"))
         if session.kind.has_state_file:

@@ -10,12 +10,13 @@ import os
 
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence, messages
-from mam.app.observation.newest_hook_reports import COARSE_SECONDS, interpret, read_prompt
+from mam.app.observation.newest_hook_reports import COARSE_SECONDS, as_report, read_event
 from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from mam.adapters.store.files.hook_spool import Payload
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
 
 # A payload without a row stays in the spool this long: the row of its session may be committed soon.
 _WAITS_SECONDS = 300.0
+# One transaction takes in so many payloads, and so many bytes of them.
+_MOST_OF_BATCH, _BYTES_OF_BATCH = 500, 16 * 1024 * 1024
 
 
 def take_in(context: Context) -> None:
     """Record every payload of a registered session, and remove it from the spool.
 
-    Where the database cannot be written, all payloads stay in the spool, and readers find them there.
+    Where the database cannot be written, all payloads stay in the spool, and readers find them there. The
+    payloads are taken in by batches: each is one transaction, and mam keeps the content of none.
     """
     hook_spool.remove_unfinished(context.paths.spool)
     now = context.now()
@@ -39,41 +43,82 @@ def take_in(context: Context) -> None:
         return
     by_id = {row["id"]: row for row in context.registry.view_to_show().rows if row.get("id")}
     due = [payload for payload in pending if payload.session_id in by_id or _is_without_session(payload, now)]
-    readable = [payload for payload in due if payload.data is not None]
-    reports = [
-        (payload, data)
-        for payload in readable
-        if (row := by_id.get(payload.session_id)) and (data := interpret(context, row, payload))
-    ]
-    prompts = _late_prompts(context, readable, by_id)
+    for batch in _batches(due):
+        if not _take_in_batch(context, batch, by_id):
+            return
+
+
+def _batches(payloads: list[Payload]) -> Iterator[list[Payload]]:
+    """Yield the payloads in order, each time as many as one transaction takes."""
+    batch: list[Payload] = []
+    size = 0
+    for payload in payloads:
+        if batch and (len(batch) >= _MOST_OF_BATCH or size + payload.size > _BYTES_OF_BATCH):
+            yield batch
+            batch, size = [], 0
+        batch.append(payload)
+        size += 0 if payload.is_too_large else payload.size
+    if batch:
+        yield batch
+
+
+def _take_in_batch(context: Context, batch: list[Payload], by_id: dict[str, Row]) -> bool:
+    """Record some payloads and remove their files; return False if the database cannot be written."""
+    reports, prompts = _read(context, batch, by_id)
+    refused: dict[str, list[Payload]] = {}
+    for payload in batch:
+        if payload.is_too_large:
+            refused.setdefault(payload.session_id, []).append(payload)
 
     def work(transaction: Transaction) -> None:
         _record(context, transaction, reports, by_id)
         for payload, prompt in prompts:
             row = by_id[payload.session_id]
             messages.correct_by_prompt(transaction, row, prompt, payload.at + COARSE_SECONDS)
+        for session_id, payloads in refused.items():
+            _log_refusal(transaction, by_id.get(session_id), payloads)
 
     try:
         context.registry.note(work)
     except Unavailable:
-        return
-    for payload in readable:
-        _remove(payload.path)
+        return False
+    for payload in batch:
+        if not payload.is_gone:
+            _remove(payload.path)
+    return True
 
 
-def _late_prompts(
-    context: Context, payloads: list[Payload], rows: dict[str, Row]
-) -> list[tuple[Payload, str]]:
-    """Return the prompts that hooks report for sessions with unconfirmed messages: they may prove one."""
+def _read(
+    context: Context, batch: list[Payload], by_id: dict[str, Row]
+) -> tuple[list[tuple[Payload, dict[str, Any]]], list[tuple[Payload, str]]]:
+    """Return the reports of some payloads, and the prompts for sessions with unconfirmed messages.
+
+    Such a prompt may prove a message.
+    """
     nothing: list[str] = []
-    waiting = context.registry.peek(messages.sessions_with_unconfirmed, nothing)
-    return [
-        (payload, prompt)
-        for payload in payloads
-        if payload.session_id in waiting
-        and (row := rows.get(payload.session_id))
-        and (prompt := read_prompt(context, row, payload)) is not None
-    ]
+    unconfirmed = context.registry.peek(messages.sessions_with_unconfirmed, nothing)
+    reports: list[tuple[Payload, dict[str, Any]]] = []
+    prompts: list[tuple[Payload, str]] = []
+    for payload in batch:
+        row = None if payload.is_too_large else by_id.get(payload.session_id)
+        event = read_event(context, row, payload) if row is not None else None
+        if event is not None:
+            reports.append((payload, as_report(event)))
+            if event.prompt is not None and payload.session_id in unconfirmed:
+                prompts.append((payload, event.prompt))
+    return reports, prompts
+
+
+def _log_refusal(transaction: Transaction, row: Row | None, payloads: list[Payload]) -> None:
+    """Log that payloads of a session are removed unread, once for all of them."""
+    transaction.log(
+        "mam",
+        "hook",
+        row,
+        f"a payload larger than {hook_spool.LARGEST_PAYLOAD >> 20} MiB was removed unread",
+        payloads=len(payloads),
+        bytes=sum(payload.size for payload in payloads),
+    )
 
 
 def _is_without_session(payload: Payload, now: float) -> bool:
@@ -91,7 +136,7 @@ def _record(
     for payload, data in reports:
         if not data["state"]:
             continue
-        evidence.record(transaction.connection, payload.session_id, "hook", payload.at, data)
+        evidence.record(transaction.connection, payload.session_id, "hook", payload.at, data, transaction.now)
         row = rows[payload.session_id]
         if row.get("delegate_job_id"):
             from mam.app.jobs.report_activity import report_activity

@@ -22,27 +22,34 @@ LARGEST_PAYLOAD = 4 * 1024 * 1024
 
 
 class Payload:
-    """One event that a hook wrote; the file is read when `data` is first used."""
+    """One event that a hook wrote. Its file is read whenever `data` is used, and its content is not kept."""
 
-    __slots__ = ("_data", "at", "path", "pid", "session_id")
+    __slots__ = ("at", "is_gone", "path", "pid", "session_id", "size")
 
-    def __init__(self, path: str, session_id: str, pid: str, at: float) -> None:
+    def __init__(self, path: str, session_id: str, pid: str, at: float, size: int) -> None:
         self.path = path
         self.session_id = session_id
         self.pid = pid
         self.at = at
-        self._data: dict[str, Any] | None = None
+        self.size = size
+        # Whether the file could not be read: another process may have taken it in.
+        self.is_gone = False
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether mam refuses the payload without reading it."""
+        return self.size > LARGEST_PAYLOAD
 
     @property
     def data(self) -> dict[str, Any] | None:
-        """The content of the file; {} for a broken file, None for an unreadable or removed one."""
-        if self._data is None:
-            try:
-                with open(self.path, "rb", opener=_open_regular) as file:
-                    self._data = _parse(file.read(LARGEST_PAYLOAD))
-            except OSError:
-                return None
-        return self._data
+        """The content; {} for a broken or too large file, None for an unreadable or removed one."""
+        if self.is_too_large:
+            return {}
+        try:
+            with open(self.path, "rb", opener=_open_regular) as file:
+                return _parse(file.read(LARGEST_PAYLOAD))
+        except OSError:
+            return None
 
 
 def _open_regular(path: str, flags: int) -> int:
@@ -70,7 +77,8 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
             continue
         if stat.S_ISREG(facts.st_mode):
             session_id, _, rest = name.partition(".")
-            payloads.append(Payload(path, session_id, rest.partition(".")[0], min(facts.st_mtime, now)))
+            pid, at = rest.partition(".")[0], min(facts.st_mtime, now)
+            payloads.append(Payload(path, session_id, pid, at, facts.st_size))
     return sorted(payloads, key=lambda payload: (payload.at, payload.path))
 
 

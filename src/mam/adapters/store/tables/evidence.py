@@ -6,6 +6,7 @@ import json
 
 from mam.adapters.store import database
 from mam.adapters.store.rows_and_log import dump
+from mam.core.activity import AHEAD_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 
 
 def record(
-    connection: sqlite3.Connection, session_id: str, source: str, at: float, data: dict[str, Any]
+    connection: sqlite3.Connection, session_id: str, source: str, at: float, data: dict[str, Any], now: float
 ) -> None:
-    """Store the newest evidence of one source."""
+    """Store the newest evidence of one source. Recorded evidence from the future is never the newest."""
     connection.execute(
-        "INSERT INTO evidence VALUES(?, ?, ?, ?) ON CONFLICT(session_id, source)"
-        " DO UPDATE SET at=excluded.at, data=excluded.data WHERE excluded.at >= evidence.at",
-        (session_id, source, at, dump(data)),
+        "INSERT INTO evidence VALUES(?1, ?2, ?3, ?4) ON CONFLICT(session_id, source)"
+        " DO UPDATE SET at=excluded.at, data=excluded.data"
+        " WHERE excluded.at >= evidence.at OR evidence.at > ?5",
+        (session_id, source, at, dump(data), now + AHEAD_SECONDS),
     )
 
 
