@@ -333,6 +333,6 @@ def test_a_command_gets_its_enter_too(fleet, session, no_waits) -> None:
 
 
 @pytest.mark.slow
-def test_senders_that_are_killed_at_random_points(fleet, session) -> None:
+def test_e8_senders_that_are_killed_at_random_points(fleet, session) -> None:
     """`tests/torture` kills fifty."""
     assert sum(kill_senders(fleet, session, 2, 1, lambda: said(fleet, "one")).values()) == 2

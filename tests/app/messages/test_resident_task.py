@@ -27,7 +27,7 @@ def states(fleet, name):
     return [message["state"] for message in fleet.messages.inbox(name)]
 
 
-def test_one_slow_proof_holds_up_nobody_else(fleet, task, monkeypatch, until) -> None:
+def test_e12_one_slow_proof_holds_up_nobody_else(fleet, task, monkeypatch, until) -> None:
     slow = fleet.sessions.create("practice", name="slow", args=QUICK)
     quick = fleet.sessions.create("practice", name="quick", args=QUICK)
     real, is_found = receipt_proof.find, threading.Event()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 
 from mam.adapters.store.tables import messages
@@ -53,10 +54,9 @@ _INTERRUPTED = "the typing was interrupted; look: mam read"
 def deliver(context: Context, session_id: str) -> None:
     """Deliver the held messages of one session, in order, until one of them has to wait."""
     while True:
-        held = context.registry.peek(lambda transaction: messages.open_of(transaction, session_id), _NOTHING)
-        if not held:
+        first = context.registry.peek(lambda transaction: messages.first_open(transaction, session_id), None)
+        if first is None:
             return
-        first = held[0]
         if first.state == MessageState.TYPING:
             if _is_being_typed(first):
                 return
@@ -68,18 +68,16 @@ def deliver(context: Context, session_id: str) -> None:
 
 def resolve_abandoned(context: Context, session_id: str) -> None:
     """End the messages of a session whose typing process died. The caller stops the session."""
-    for message in context.registry.peek(
-        lambda transaction: messages.open_of(transaction, session_id), _NOTHING
-    ):
+    for message in _open_without_text(context, session_id):
         if message.state == MessageState.TYPING and not _is_being_typed(message):
-            _take_over(context, message, is_stop=True)
+            found = context.registry.peek(partial(messages.find, message_id=message.id), None)
+            if found is not None and found.state == MessageState.TYPING:
+                _take_over(context, found, is_stop=True)
 
 
 def comes_next(context: Context, message: Message) -> bool:
     """Tell whether mam can try a held message soon: each one before it is new, or is being typed."""
-    held = context.registry.peek(
-        lambda transaction: messages.open_of(transaction, message.session_id), _NOTHING
-    )
+    held = _open_without_text(context, message.session_id)
     earlier = itertools.takewhile(lambda other: other.id != message.id, held)
     return bool(held) and all(
         _is_being_typed(other)
@@ -91,14 +89,22 @@ def comes_next(context: Context, message: Message) -> bool:
 
 def is_typed_to(context: Context, session_id: str) -> bool:
     """Tell whether a process types a message into a session now."""
-    held = context.registry.peek(lambda transaction: messages.open_of(transaction, session_id), _NOTHING)
-    return any(message.state == MessageState.TYPING and _is_being_typed(message) for message in held)
+    return any(
+        message.state == MessageState.TYPING and _is_being_typed(message)
+        for message in _open_without_text(context, session_id)
+    )
+
+
+def _open_without_text(context: Context, session_id: str) -> list[Message]:
+    return context.registry.peek(
+        lambda transaction: messages.open_without_text(transaction, session_id), _NOTHING
+    )
 
 
 def deliver_all(context: Context) -> None:
     """Deliver the held messages of every session; cheap where there are none."""
-    held = context.registry.peek(messages.open_of, _NOTHING)
-    for session_id in dict.fromkeys(message.session_id for message in held):
+    nobody: list[str] = []
+    for session_id in context.registry.peek(messages.sessions_with_open, nobody):
         deliver(context, session_id)
 
 
@@ -296,8 +302,8 @@ def _begin_typing(
     """
 
     def work(transaction: Transaction) -> Message | None:
-        held = messages.open_of(transaction, message.session_id)
-        if not held or held[0].id != message.id or held[0].state != MessageState.HELD:
+        first = messages.first_open(transaction, message.session_id)
+        if first is None or first.id != message.id or first.state != MessageState.HELD:
             return None
         if _is_being_stopped(transaction, message):
             return messages.update(transaction, message.id, reason=rules.STOPPING)

@@ -34,7 +34,7 @@ def _reason(transaction: Transaction, message: Message) -> Reason | None:
     """Return the reason of a message; for one that was not tried yet, what holds the first one."""
     if (message.state, message.reason_code) != (MessageState.HELD, ReasonCode.NOT_TRIED):
         return message.reason
-    first = next(iter(messages.open_of(transaction, message.session_id)), message)
+    first = messages.first_open(transaction, message.session_id) or message
     if first.reason is None or first.reason_code == ReasonCode.NOT_TRIED:
         return message.reason
     return behind_reason(first.id, first.reason)

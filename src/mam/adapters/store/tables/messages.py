@@ -171,6 +171,28 @@ def open_of(transaction: Transaction, session_id: str | None = None) -> list[Mes
     return [Message(values) for values in rows]
 
 
+def first_open(transaction: Transaction, session_id: str) -> Message | None:
+    """Return the message of a session that comes next; no other text is read, and there may be many."""
+    row = transaction.connection.execute(
+        f"{_SELECT} WHERE {_OPEN} AND session_id=? ORDER BY seq LIMIT 1", (session_id,)
+    ).fetchone()
+    return Message(row) if row else None
+
+
+def open_without_text(transaction: Transaction, session_id: str) -> list[Message]:
+    """Return the open messages of a session in order, without their texts and without what was typed.
+
+    A message may have a megabyte, and many may be held.
+    """
+    left_out = {"text": "''", "typed": "NULL"}
+    fields = ", ".join(left_out.get(name, name) for name in _FIELDS)
+    rows = transaction.connection.execute(
+        f"SELECT {fields} FROM messages WHERE {_OPEN} AND session_id=? ORDER BY seq",  # noqa: S608
+        (session_id,),
+    )
+    return [Message(values) for values in rows]
+
+
 def unended_of(transaction: Transaction, session_id: str) -> list[Message]:
     """Return the messages of a session that are held, being typed or parked, in order."""
     rows = transaction.connection.execute(
