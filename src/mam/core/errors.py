@@ -9,7 +9,8 @@
       Damaged                     mam's own records are damaged; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 something outside of mam is not available now
-        TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy DiskFull ReadOnly
+        TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy NotRecorded
+        Unwritable: DiskFull ReadOnly
         DialogOpen NotReady UntestedVersion TimedOut ResidentRuns ConversationBusy
         BrokerDown BrokerRefused BrokerUntrusted NotPublished
       Unconfirmed                 mam acted, and cannot prove the result
@@ -288,16 +289,28 @@ class RegistryBusy(Unavailable):
     code = "registry_busy"
 
 
-class DiskFull(Unavailable):
+class Unwritable(Unavailable):
+    """mam cannot write its records."""
+
+    code = "unwritable"
+
+
+class DiskFull(Unwritable):
     """There is no space left."""
 
     code = "disk_full"
 
 
-class ReadOnly(Unavailable):
+class ReadOnly(Unwritable):
     """The directory cannot be written."""
 
     code, retryable = "read_only", False
+
+
+class NotRecorded(Unavailable):
+    """mam did what was asked, and cannot record it."""
+
+    code, retryable = "not_recorded", False
 
 
 class DialogOpen(Unavailable):

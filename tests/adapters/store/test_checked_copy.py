@@ -157,7 +157,10 @@ def test_sound_rows_cross_over(source, copied) -> None:
     assert not {"owner", "script"} & facts.keys(), "no process of elsewhere is named"
     assert rows(target, "job_events", "number, name") == [(7, "started")]
     assert rows(target, "log", "seq, verb") == [(9, "create")]
-    assert rows(target, "meta") == [("identities", '{"claude":{"session_id":"abc"}}')]
+    assert rows(target, "meta") == [
+        ("additions", str(len(schema.STATE_ADDITIONS))),
+        ("identities", '{"claude":{"session_id":"abc"}}'),
+    ]
     assert rows(target, "intents") == rows(target, "outbox") == []
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import sqlite3
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from tests.adapters.store.making import FIRST, NOON, Store, check_invariants, new_row
 from tests.other_user import NOBODY, as_nobody
 
-from mam.adapters.store import database
+from mam.adapters.store import database, schema
 from mam.adapters.store.intents import Intent
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.tables import evidence
@@ -29,6 +30,7 @@ from mam.core.errors import (
     RegistryCorrupt,
     SchemaTooNew,
     Unavailable,
+    Unwritable,
 )
 
 CODES = sorted(
@@ -45,7 +47,9 @@ EXPECTED = {
     "SQLITE_READONLY": ReadOnly,
     "SQLITE_CANTOPEN": ReadOnly,
     "SQLITE_PERM": ReadOnly,
-    "SQLITE_IOERR": Unavailable,
+    "SQLITE_IOERR": Unwritable,
+    # A full disk has no space for the index of the log.
+    "SQLITE_IOERR_SHMSIZE": DiskFull,
     "SQLITE_CORRUPT": RegistryCorrupt,
     "SQLITE_NOTADB": RegistryCorrupt,
 }
@@ -63,9 +67,9 @@ def test_every_code_of_sqlite_is_one_of_ours(name, kind):
     error = kind("some text")
     error.sqlite_errorname, error.sqlite_errorcode = name, getattr(sqlite3, name)
     translated = raised(error)
-    for prefix, expected in EXPECTED.items():
-        if name == prefix or name.startswith(f"{prefix}_"):
-            assert type(translated) is expected
+    prefixes = [prefix for prefix in EXPECTED if name == prefix or name.startswith(f"{prefix}_")]
+    if prefixes:
+        assert type(translated) is EXPECTED[max(prefixes, key=len)]
     assert "/r/state.db" in str(translated)
     assert translated.exit_code in (2, 65)
 
@@ -108,7 +112,11 @@ class TestOpening:
         for attempt in (three.again().view, three.touch):
             with pytest.raises(SchemaTooNew) as caught:
                 attempt()
-            assert caught.value.hint == "upgrade mam"
+            major, minor = len(schema.STATE_MIGRATIONS), len(schema.STATE_ADDITIONS)
+            numbers = f"(schema 999.{minor}, this one knows {major}.{minor})"
+            assert caught.value.message.endswith(f"was written by a newer mam {numbers}")
+            own = Path(sys.executable).parent / "mam"
+            assert caught.value.hint.startswith(f"use the newer mam; this one is {own}, and ")
         assert three.dump() == before
 
     def test_migrations_run_once_and_in_order(self, tmp_path):

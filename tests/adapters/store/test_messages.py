@@ -69,6 +69,9 @@ def test_messages_of_an_older_mam_that_still_writes(tmp_path) -> None:
     insert(connection, "m_1", "it waits its turn")
     insert(connection, "m_2", "a draft is in its box")
     assert codes(store.registry) == {"m_1": ReasonCode.NOT_TRIED, "m_2": None}
+    assert not database.has_additions(connection, schema.STATE_ADDITIONS), "reading leaves the file as it is"
+    store.touch()
+    assert codes(store.registry) == {"m_1": ReasonCode.NOT_TRIED, "m_2": None}
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     assert version == len(schema.STATE_MIGRATIONS), "an older mam that runs goes on"
 
@@ -84,11 +87,13 @@ def test_messages_of_an_older_mam_that_still_writes(tmp_path) -> None:
 def test_messages_of_an_older_mam_in_a_folder_that_nobody_may_write(tmp_path, monkeypatch) -> None:
     store = Store(tmp_path)
     store.paths.make()
-    older(store.db).close()
+    connection = older(store.db)
+    insert(connection, "m_1", "it waits its turn")
+    connection.close()
 
     def read_only(*_arguments, **_options):
         raise ReadOnly("nobody may write here")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database, "connect", read_only)
-        assert store.registry.peek(messages.open_of, "the default") == "the default"
+        patch.setattr(database, "_open", read_only)
+        assert codes(store.registry) == {"m_1": ReasonCode.NOT_TRIED}

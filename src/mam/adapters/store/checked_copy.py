@@ -60,7 +60,7 @@ _LONG = (
     *("looked", "added", "reason", "error", "skills", "title"),
 )
 # Columns that are not copied: they name processes, or show what was written into a file.
-_SKIPPED = {
+SKIPPED = {
     "sessions": ("written", "block"),
     "messages": ("owner", "looked"),
     "members": ("owner", "words"),
@@ -72,7 +72,7 @@ _PANE, _WINDOW = re.compile(r"%[0-9]{1,9}\Z"), re.compile(r"@[0-9]{1,9}\Z")
 _EVENT_FIELDS: dict[str, type] = {"event": str, "timestamp": str, "detail": str, "seq": int, "data": dict}
 
 
-class _Unfit(Exception):
+class Unfit(Exception):
     """A row holds something that mam could not have written."""
 
 
@@ -108,11 +108,8 @@ def check_source(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA cell_size_check=ON")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > len(schema.STATE_MIGRATIONS):
-                raise SchemaTooNew(
-                    f"a newer mam wrote the state of this root (schema {version}, this one knows "
-                    f"{len(schema.STATE_MIGRATIONS)})",
-                    hint="upgrade mam",
-                )
+                known = f"{len(schema.STATE_MIGRATIONS)}.{len(schema.STATE_ADDITIONS)}"
+                raise database.too_new(connection, "the state of this root", known)
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok" or (version < 1 and _has_tables(connection)):
                 raise RegistryCorrupt("the state of this root is not a sound database of mam")
@@ -140,7 +137,7 @@ def copy_rows(
 ) -> CopyReport:
     """Copy the rows of mam's tables, inside a transaction of the target; every job gets `job_facts`."""
     report = CopyReport()
-    former_factory, source.text_factory = source.text_factory, _text
+    former_factory, source.text_factory = source.text_factory, text_or_flaw
     try:
         tables = _real_tables(source)
         for table in TABLES:
@@ -155,7 +152,8 @@ def copy_rows(
     return report
 
 
-def _text(content: bytes) -> str | _NotText:
+def text_or_flaw(content: bytes) -> str | _NotText:
+    """Return a text of a database, or something that no check accepts."""
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -168,7 +166,7 @@ def _real_tables(source: sqlite3.Connection) -> dict[str, bool]:
     return {str(name): kind == "table" and bool(page) for name, kind, page in rows}
 
 
-def _columns(connection: sqlite3.Connection, table: str) -> dict[str, tuple[str, bool]]:
+def columns(connection: sqlite3.Connection, table: str) -> dict[str, tuple[str, bool]]:
     """Return the ordinary columns of a table, with type and whether they need a value; no generated ones."""
     rows = connection.execute('SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(?)', (table,))
     return {
@@ -191,27 +189,24 @@ def _copy_table(
     if not tables[table]:
         report.leave_out(table, "", "it is not a table")
         return
-    expected, present = _columns(target, table), _columns(source, table)
-    names = [name for name in expected if name in present and name not in _SKIPPED.get(table, ())]
-    parse = _PARSERS.get(table)
+    expected, present = columns(target, table), columns(source, table)
+    names = [name for name in expected if name in present and name not in SKIPPED.get(table, ())]
     count = 0
-    for values in _rows(source, table, names, report):
+    for values in rows_of(source, table, names, report):
         row = dict(zip(names, values, strict=True))
         try:
-            _check_values(row, expected)
-            if parse is not None:
-                parse(row)
+            check_row(table, row, expected)
             if table == "jobs":
                 row["data"] = dump({**json.loads(row["data"]), **job_facts})
-            _insert(target, table, row)
+            insert(target, table, row)
             count += 1
-        except (_Unfit, sqlite3.IntegrityError) as error:
-            reason = str(error) if isinstance(error, _Unfit) else "it contradicts another row"
+        except (Unfit, sqlite3.IntegrityError) as error:
+            reason = str(error) if isinstance(error, Unfit) else "it contradicts another row"
             report.leave_out(table, row.get("id") or next(iter(row.values()), ""), reason)
     report.taken[table] = count
 
 
-def _rows(
+def rows_of(
     source: sqlite3.Connection, table: str, names: list[str], report: CopyReport
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a table as they lie there; a damaged page ends the table, and is reported."""
@@ -225,9 +220,21 @@ def _rows(
         report.leave_out(table, "", f"the rest of the table is not readable: {error}")
 
 
-def _insert(target: sqlite3.Connection, table: str, row: Values) -> None:
+def insert(target: sqlite3.Connection, table: str, row: Values) -> None:
+    """Add a row that was checked."""
     fields, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
     target.execute(f"INSERT INTO {table}({fields}) VALUES({marks})", tuple(row.values()))
+
+
+def check_row(table: str, row: Values, expected: dict[str, tuple[str, bool]]) -> None:
+    """Raise Unfit for a row that mam could not have written; bring its documents into today's form.
+
+    `expected` are the columns of the table, as `columns` returns them.
+    """
+    _check_values(row, expected)
+    parse = _PARSERS.get(table)
+    if parse is not None:
+        parse(row)
 
 
 def _check_values(row: Values, expected: dict[str, tuple[str, bool]]) -> None:
@@ -235,17 +242,17 @@ def _check_values(row: Values, expected: dict[str, tuple[str, bool]]) -> None:
         # SQLite numbers a row itself only if its key is missing.
         if row.get(name) is None:
             if needs_value:
-                raise _Unfit(f"{name} is missing")
+                raise Unfit(f"{name} is missing")
             continue
         value = row[name]
         if kind == "TEXT":
             longest = _LONGEST_TEXT if name in _LONG else _LONGEST_WORD
             if not isinstance(value, str) or "\0" in value or len(value) > longest:
-                raise _Unfit(f"{name} is not a text, or too long")
+                raise Unfit(f"{name} is not a text, or too long")
         elif isinstance(value, bool) or not isinstance(value, (int, float) if kind == "REAL" else int):
-            raise _Unfit(f"{name} is not a number")
+            raise Unfit(f"{name} is not a number")
         elif not _is_in_range(name, value):
-            raise _Unfit(f"{name} is out of range")
+            raise Unfit(f"{name} is out of range")
 
 
 def _is_in_range(name: str, value: float) -> bool:
@@ -259,9 +266,9 @@ def _json(row: Values, name: str, kind: type) -> Any:
     try:
         value = json.loads(row[name])
     except (ValueError, RecursionError):
-        raise _Unfit(f"{name} is not JSON") from None
+        raise Unfit(f"{name} is not JSON") from None
     if not isinstance(value, kind):
-        raise _Unfit(f"{name} is not a {kind.__name__}")
+        raise Unfit(f"{name} is not a {kind.__name__}")
     return value
 
 
@@ -270,7 +277,7 @@ def _need(row: Values, name: str, fits: Callable[[Any], object], *, may_lack: bo
     if value is None and may_lack:
         return
     if not fits(value):
-        raise _Unfit(f"{name} is {str(value)[:40]!r}")
+        raise Unfit(f"{name} is {str(value)[:40]!r}")
 
 
 def _is_line(value: object) -> bool:
@@ -280,17 +287,17 @@ def _is_line(value: object) -> bool:
 def _parse_session(row: Values) -> None:
     data = _json(row, "data", dict)
     for _field, reason in flaws(data):
-        raise _Unfit(reason)
+        raise Unfit(reason)
     _need(row, "id", is_session_id)
     if (data.get("id"), data["name"], data["status"]) != (row["id"], row["name"], row["status"]):
-        raise _Unfit("the columns contradict the row")
+        raise Unfit("the columns contradict the row")
     _need(row, "version", lambda version: version >= 0)
     try:
         data["version"] = row["version"]
         row["data"] = dump(with_all_fields(data))
         row["data"].encode()
     except (TypeError, ValueError):
-        raise _Unfit("data is not readable") from None
+        raise Unfit("data is not readable") from None
 
 
 def _parse_log(row: Values) -> None:
@@ -302,7 +309,7 @@ def _parse_message(row: Values) -> None:
     try:
         parse_id(row["id"])
     except Usage:
-        raise _Unfit("id is not that of a message") from None
+        raise Unfit("id is not that of a message") from None
     _need(row, "session_id", is_session_id)
     _need(row, "sender", _is_line)
     _need(row, "text", lambda text: text.strip() and len(text.encode()) <= LARGEST)
@@ -345,9 +352,9 @@ def _parse_job_event(row: Values) -> None:
     payload = _json(row, "payload", dict)
     for field, kind in _EVENT_FIELDS.items():
         if not isinstance(payload.get(field), kind) or isinstance(payload[field], bool):
-            raise _Unfit(f"payload has no {field}")
+            raise Unfit(f"payload has no {field}")
     if payload.get("job_id") != row["job_id"] or payload["seq"] != row["seq"]:
-        raise _Unfit("payload is that of another event")
+        raise Unfit("payload is that of another event")
 
 
 def _parse_team(row: Values) -> None:
@@ -358,7 +365,7 @@ def _parse_team(row: Values) -> None:
     try:
         parse_server(row["server"])
     except InvalidName:
-        raise _Unfit("server is not a tmux server") from None
+        raise Unfit("server is not a tmux server") from None
 
 
 def _parse_member(row: Values) -> None:
@@ -397,7 +404,7 @@ _PARSERS: dict[str, Callable[[Values], None]] = {
 
 def _copy_meta(source: sqlite3.Connection, target: sqlite3.Connection, tables: dict[str, bool]) -> None:
     """Copy the identity cache and the user's own keys of the registry file; all else is found out anew."""
-    if not tables.get("meta") or not {"key", "value"} <= _columns(source, "meta").keys():
+    if not tables.get("meta") or not {"key", "value"} <= columns(source, "meta").keys():
         return
     rows = source.execute("SELECT key, value FROM meta NOT INDEXED").fetchall()
     for key, value in rows:
@@ -405,14 +412,15 @@ def _copy_meta(source: sqlite3.Connection, target: sqlite3.Connection, tables: d
             continue
         try:
             document = json.loads(value)
-            is_fit = isinstance(document, dict) and (key == "extra" or _are_identities(document))
+            is_fit = isinstance(document, dict) and (key == "extra" or are_identities(document))
         except (ValueError, RecursionError):
             continue
         if is_fit:
             target.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, dump(document)))
 
 
-def _are_identities(document: dict[str, Any]) -> bool:
+def are_identities(document: dict[str, Any]) -> bool:
+    """Tell whether a document is the cache of the newest conversation of each kind."""
     return all(
         isinstance(identity, dict)
         and all(field is None or isinstance(field, str) for field in identity.values())

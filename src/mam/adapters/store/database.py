@@ -17,16 +17,19 @@ from mam.core.errors import (
     RegistryCorrupt,
     SchemaTooNew,
     Unavailable,
+    Unwritable,
     Usage,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     # A table, the column that shows whether the addition was made, and the statements that make it.
     Addition = tuple[str, str, str]
 
+# Keys of the table `meta`: how many additions the schema has, and the newest mam that changed the database.
+ADDITIONS, NEWEST = "additions", "newest_mam"
 BUSY_SECONDS = 10.0
 _STEP = 0.002
 
@@ -38,28 +41,26 @@ def connect(
     *,
     create: bool,
     with_wal: bool = True,
+    keep_copy: Callable[[sqlite3.Connection, str], None] | None = None,
 ) -> sqlite3.Connection:
     """Open a database and migrate it to the newest schema; raise a MamError for each possible failure.
 
     With a write-ahead log readers and writers do not wait for each other. Without it a reader makes no file.
+    `keep_copy` gets a database of an older schema, and the number of that, before it is migrated. If it
+    fails, nothing is migrated.
     """
     with errors(path):
         if create:
             _create_private(path)
-        connection = sqlite3.connect(
-            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = _open(path, len(migrations), len(additions))
         try:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version > len(migrations):
-                raise SchemaTooNew(
-                    f"{path} was written by a newer mam (schema {version}, this one knows {len(migrations)})",
-                    hint="upgrade mam",
-                )
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA trusted_schema=OFF")
-            if version < len(migrations) or not has_additions(connection, additions):
+            if not _is_current(connection, migrations, additions):
                 with _queued(path):
+                    # Another process may have migrated it, while this one waited.
+                    is_old = not _is_current(connection, migrations, additions)
+                    major, minor = schema_number(connection)
+                    if is_old and major and keep_copy is not None:
+                        keep_copy(connection, f"{major}.{minor}")
                     _migrate(connection, migrations, additions, path, with_wal=with_wal)
         except BaseException:
             connection.close()
@@ -67,8 +68,87 @@ def connect(
         return connection
 
 
+def _open(path: str, major: int, minor: int) -> sqlite3.Connection:
+    """Open a database as it is; raise SchemaTooNew if mam does not know its schema."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        if schema_number(connection)[0] > major:
+            raise too_new(connection, path, f"{major}.{minor}")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA trusted_schema=OFF")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def schema_number(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the number of migrations that a database has, and the number of additions.
+
+    A database of mam 0.1 has no number of additions, which is 0 then.
+    """
+    major = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    try:
+        row = connection.execute("SELECT value FROM meta WHERE key=?", (ADDITIONS,)).fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        return major, 0
+    minor = json.loads(row[0]) if row else 0
+    return major, minor if isinstance(minor, int) else 0
+
+
+def _is_current(
+    connection: sqlite3.Connection, migrations: Sequence[str], additions: Sequence[Addition]
+) -> bool:
+    """Tell whether a database has all that this mam knows. More additions than that do not matter."""
+    major, minor = schema_number(connection)
+    return major == len(migrations) and minor >= len(additions)
+
+
+def too_new(connection: sqlite3.Connection, path: str, known: str) -> SchemaTooNew:
+    """Return the error for a database of a schema that this mam does not know: which mam can go on."""
+    import sys
+
+    from mam.adapters.system import program_lookup
+
+    major, minor = schema_number(connection)
+    newest: object = None
+    try:
+        newest = read_meta(connection, path, (NEWEST,)).get(NEWEST)
+    except MamError:
+        # The newer schema may have another table of that name.
+        newest = None
+    version = newest.get("version") if isinstance(newest, dict) else None
+    writer = f"mam {version[:40]}" if isinstance(version, str) and version.isprintable() else "a newer mam"
+    on_path = program_lookup.which("mam", os.environ.get("PATH", os.defpath))
+    return SchemaTooNew(
+        f"{path} was written by {writer} (schema {major}.{minor}, this one knows {known})",
+        hint=f"use the newer mam; this one is {os.path.dirname(sys.executable)}/mam, and "
+        + (f"{on_path} is on PATH" if on_path else "none is on PATH"),
+    )
+
+
 class ImmutableConnection(sqlite3.Connection):
     """A connection that never shows changes since it was opened: to a read-only folder, or to a copy."""
+
+
+class MigratedCopy(ImmutableConnection):
+    """A copy in memory of a database of an older schema, migrated for reading. The file stays as it is."""
+
+    source: sqlite3.Connection
+    seen: int
+
+    def is_old(self) -> bool:
+        """Tell whether the database has changed since it was copied, or whether nobody can tell."""
+        if isinstance(self.source, ImmutableConnection):
+            return True
+        return bool(self.source.execute("PRAGMA data_version").fetchone()[0] != self.seen)
+
+    def close(self) -> None:
+        """Close the copy and the database."""
+        super().close()
+        self.source.close()
 
 
 # A larger database of somebody else is not read into memory.
@@ -176,19 +256,45 @@ def _missing(connection: sqlite3.Connection, additions: Sequence[Addition]) -> I
 
 
 def connect_to_read(
-    path: str, migrations: Sequence[str], additions: Sequence[Addition] = (), *, with_wal: bool = True
+    path: str, migrations: Sequence[str], additions: Sequence[Addition] = ()
 ) -> sqlite3.Connection:
-    """Open a database for reading, also in a folder that this user may not write.
+    """Open a database for reading, also in a folder that this user may not write, and on a full disk.
 
-    Where this user may write, an old schema is migrated first.
+    Of an older schema a copy in memory is migrated, and the file stays as it is.
     """
-    try:
-        return connect(path, migrations, additions, create=False, with_wal=with_wal)
-    except ReadOnly:
-        if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
-            # The newest changes are in the log, and SQLite cannot read the log without writing beside it.
+    with errors(path):
+        try:
+            with errors(path):
+                connection = _open(path, len(migrations), len(additions))
+        except Unwritable as error:
+            if not (os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal")):
+                connection = _connect_immutable(path)
+            elif isinstance(error, ReadOnly):
+                # The newest changes are in the log, and SQLite cannot read the log without writing beside it.
+                raise
+            else:
+                connection = connect_to_copy(path)
+        try:
+            if _is_current(connection, migrations, additions):
+                return connection
+            return _migrated_copy(connection, migrations, additions, path)
+        except BaseException:
+            connection.close()
             raise
-        return _connect_immutable(path)
+
+
+def _migrated_copy(
+    source: sqlite3.Connection, migrations: Sequence[str], additions: Sequence[Addition], path: str
+) -> MigratedCopy:
+    # Before the copy: a commit that comes while it is made may be in it or not.
+    seen = int(source.execute("PRAGMA data_version").fetchone()[0])
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=MigratedCopy)
+    copy.source, copy.seen = source, seen
+    source.backup(copy)
+    copy.execute("PRAGMA trusted_schema=OFF")
+    _migrate(copy, migrations, additions, path, with_wal=False)
+    copy.execute("PRAGMA query_only=ON")
+    return copy
 
 
 def _connect_immutable(path: str) -> sqlite3.Connection:
@@ -323,12 +429,13 @@ def translate(error: sqlite3.Error, path: str) -> MamError:
     code = getattr(error, "sqlite_errorname", None) or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or "locked" in text:
         return _busy(path)
-    if code.startswith("SQLITE_FULL") or "disk is full" in text:
+    # The index of the log is a file too, and the first thing that SQLite enlarges.
+    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")) or "disk is full" in text:
         return DiskFull(f"no space left to write {path}", hint="free some space and repeat the command")
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or "readonly" in text:
         return ReadOnly(f"{path} cannot be opened for writing", hint="check the owner and mode of its folder")
     if code.startswith("SQLITE_IOERR"):
-        return Unavailable(f"{path}: {text}", hint="check the disk; mam doctor says more")
+        return Unwritable(f"{path}: {text}", hint="check the disk; mam doctor says more")
     if isinstance(error, sqlite3.DatabaseError) and code.startswith(
         ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
     ):
@@ -359,7 +466,8 @@ def translate_os(error: OSError, path: str) -> MamError:
         return DiskFull(f"no space left to write {name}", hint="free some space and repeat the command")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return ReadOnly(f"{name} cannot be written or read", hint="check the owner and mode of its folder")
-    return Unavailable(f"{name}: {error.strerror or error}", hint="look at that folder; mam doctor says more")
+    kind = Unwritable if error.errno == errno.EIO else Unavailable
+    return kind(f"{name}: {error.strerror or error}", hint="look at that folder; mam doctor says more")
 
 
 def _is_foreign(connection: sqlite3.Connection) -> bool:
@@ -417,6 +525,8 @@ def _migrate(
             connection.execute(f"PRAGMA user_version={number + 1:d}")
         for statements in list(_missing(connection, additions)):
             _execute(connection, statements)
+        if additions and schema_number(connection)[1] < len(additions):
+            connection.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (ADDITIONS, f"{len(additions):d}"))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

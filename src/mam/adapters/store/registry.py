@@ -86,6 +86,8 @@ class Registry:
         self._file: tuple[int, int] | None = None
         # What the files were like of which this connection is a copy.
         self._copied: tuple[object, ...] | None = None
+        # How many connections were closed: the numbers of commits of two connections say nothing together.
+        self._closed = 0
         if root is not None:
             root.connect = self._connect_to_read
 
@@ -94,6 +96,7 @@ class Registry:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self._closed += 1
             self._is_writer = False
             self._copied = None
 
@@ -113,6 +116,9 @@ class Registry:
 
     def _connect_to_read(self) -> sqlite3.Connection:
         """Return a connection to the database itself, which the user state knows or mam has made."""
+        if isinstance(self._connection, database.MigratedCopy):
+            # Another process may have made or changed the database since it was copied.
+            self._close_if_replaced()
         if self._connection is None:
             self._connection = database.connect_to_read(
                 self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS
@@ -147,7 +153,11 @@ class Registry:
             known = root.begin_claim() if root is not None else None
             self.paths.make()
         connection = database.connect(
-            self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=True
+            self.paths.db,
+            schema.STATE_MIGRATIONS,
+            schema.STATE_ADDITIONS,
+            create=True,
+            keep_copy=self._keep_copy,
         )
         if root is not None and known is not None and arrival is not None:
             try:
@@ -156,6 +166,17 @@ class Registry:
                 connection.close()
                 raise
         return connection
+
+    def _keep_copy(self, connection: sqlite3.Connection, schema_number: str) -> None:
+        """Keep a copy of the database before its schema changes; nothing without a user state."""
+        if self.root is None:
+            return
+        from mam.adapters.store import copy_before_migration
+
+        folder = copy_before_migration.folder_of(
+            self.root.user_state.folder, self.root.verdict().id, self.paths.state
+        )
+        copy_before_migration.write(connection, folder, schema_number, self.clock())
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
@@ -181,6 +202,9 @@ class Registry:
             return
         if self._copied is not None:
             is_old = database.copy_stamp(self.paths.db) != self._copied
+        elif isinstance(self._connection, database.MigratedCopy):
+            with database.errors(self.paths.db):
+                is_old = self._connection.is_old()
         else:
             is_old = isinstance(self._connection, database.ImmutableConnection)
         if is_old or database.identity(self.paths.db) != self._file:
@@ -362,7 +386,9 @@ class Registry:
     def commit_number(self) -> int | None:
         """Return a number that changes when another process commits; None without a database."""
         connection = self.reader()
-        return None if connection is None else database.data_version(connection, self.paths.db)
+        if connection is None:
+            return None
+        return (self._closed << 32) + database.data_version(connection, self.paths.db)
 
     def servers(self) -> list[str]:
         """Return the tmux servers of sessions that run or ran, without reading the sessions."""

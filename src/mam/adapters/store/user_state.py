@@ -110,7 +110,9 @@ class UserState:
         if not self._is_writer:
             with database.errors(self.folder):
                 os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            connection = database.connect(self.path, schema.USER_MIGRATIONS, create=True, with_wal=False)
+            connection = database.connect(
+                self.path, schema.USER_MIGRATIONS, create=True, with_wal=False, keep_copy=self._keep_copy
+            )
             self.close()
             self._connection = connection
             # Without the file nothing is recorded: another caller may know where it is.
@@ -120,6 +122,12 @@ class UserState:
             self._is_writer = True
         assert self._connection is not None
         return self._connection
+
+    def _keep_copy(self, connection: sqlite3.Connection, schema_number: str) -> None:
+        """Keep a copy of the user state beside it before its schema changes."""
+        from mam.adapters.store import copy_before_migration
+
+        copy_before_migration.write(connection, self.folder, schema_number, self.clock(), prefix="user-")
 
     def _take_over(self, connection: sqlite3.Connection) -> None:
         """Copy roots, leases and starts from the file of mam 0.1, once. The file stays as it is."""
@@ -163,10 +171,12 @@ class UserState:
     def _reader(self) -> sqlite3.Connection | None:
         """Return a connection for reading, also in a folder that a sandbox forbids to write; None without a
         database."""
+        if isinstance(self._connection, database.MigratedCopy) and self._connection.is_old():
+            self.close()
         if self._connection is None:
             if not os.path.exists(self.path):
                 return None
-            self._connection = database.connect_to_read(self.path, schema.USER_MIGRATIONS, with_wal=False)
+            self._connection = database.connect_to_read(self.path, schema.USER_MIGRATIONS)
         return self._connection
 
     def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
