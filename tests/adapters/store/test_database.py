@@ -430,3 +430,40 @@ def test_a_record_that_is_no_json_is_named_by_whoever_reads_it(three, column, va
     with pytest.raises(RegistryCorrupt):
         three.again().view()
         evidence.recorded(three.registry, "hook")
+
+
+@pytest.mark.parametrize("value", ["{", b"\xff\xfe", "[]"])
+@pytest.mark.parametrize("column", ["owner", "data"])
+def test_e1_an_intent_that_is_not_readable_is_marked_and_hides_nothing(three, column, value):
+    intent = Intent(FIRST, "x", "stop", owner={}, at=1.0, data={})
+    three.registry.note(lambda transaction: transaction.intents.put(intent))
+    three.registry.close()
+    connection = sqlite3.connect(three.paths.db)
+    connection.execute(f"UPDATE intents SET {column}=?", (value,))
+    connection.commit()
+    connection.close()
+    view = three.again().view()
+    assert len(view.rows) == 3
+    assert [bool(found.flaw) for found in view.intents] == [True]
+
+
+@pytest.mark.parametrize("has_log", [False, True], ids=["without a log", "with a log"])
+def test_e6_a_full_disk_without_space_for_the_index_can_be_read(tmp_path, monkeypatch, has_log):
+    """SQLite makes the index of the log even to read, if no other process has made it."""
+    path = str(tmp_path / "state.db")
+    writer = database.connect(path, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=True)
+    with database.transaction(writer, path):
+        writer.execute("INSERT INTO meta VALUES('file', '\"newest\"')")
+    if not has_log:
+        writer.close()
+
+    def connect(*_arguments, **_options):
+        raise DiskFull("no space for the index")
+
+    monkeypatch.setattr(database, "connect", connect)
+    try:
+        reader = database.connect_to_read(path, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS)
+        assert database.read_meta(reader, path, ["file"]) == {"file": "newest"}
+        reader.close()
+    finally:
+        writer.close()

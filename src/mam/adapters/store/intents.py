@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Intent:
-    """A verb that changes one session now."""
+    """A verb that changes one session now. One with a `flaw` cannot be read, and nobody owns it."""
 
-    __slots__ = ("at", "data", "name", "owner", "session_id", "verb")
+    __slots__ = ("at", "data", "flaw", "name", "owner", "session_id", "verb")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Intent:
         self.owner = owner
         self.at = at
         self.data = data
+        self.flaw: str | None = None
 
 
 class Intents:
@@ -52,10 +53,7 @@ class Intents:
         rows = self.connection.execute(
             "SELECT session_id, name, verb, owner, at, data FROM intents ORDER BY at"
         )
-        return [
-            Intent(session_id, name, verb, owner=json.loads(owner), at=at, data=json.loads(data))
-            for session_id, name, verb, owner, at, data in rows
-        ]
+        return [_read(*values) for values in rows]
 
     def of(self, session_id: str, name: str | None = None) -> Intent | None:
         """Return the intent on a session, by its id or by the name that it gets."""
@@ -91,3 +89,36 @@ class Intents:
         self.connection.execute(
             "DELETE FROM intents WHERE session_id=? AND (?2 IS NULL OR at=?2)", (session_id, at)
         )
+
+    def take_out(self, session_id: str, at: float) -> dict[str, Any] | None:
+        """Remove an intent; return its columns as they are recorded, so that it can be put back."""
+        row = self.connection.execute(
+            "DELETE FROM intents WHERE session_id=? AND at=?"
+            " RETURNING session_id, name, verb, CAST(owner AS TEXT), at, CAST(data AS TEXT)",
+            (session_id, at),
+        ).fetchone()
+        return None if row is None else dict(zip(_COLUMNS, row, strict=True))
+
+    def put_back(self, columns: Mapping[str, Any]) -> None:
+        """Record an intent again that was taken out, without an owner."""
+        self.connection.execute(
+            "INSERT INTO intents VALUES(?, ?, ?, ?, ?, ?)",
+            tuple({**columns, "owner": "{}"}[name] for name in _COLUMNS),
+        )
+
+
+_COLUMNS = ("session_id", "name", "verb", "owner", "at", "data")
+
+
+def _read(session_id: str, name: str, verb: str, owner: str, at: float, data: str) -> Intent:
+    """Return the intent of a row. One that cannot be read must not hide the others."""
+    try:
+        intent = Intent(session_id, name, verb, owner=json.loads(owner), at=at, data=json.loads(data))
+        if isinstance(intent.owner, dict) and isinstance(intent.data, dict):
+            return intent
+        flaw = "its record is not what mam writes"
+    except (ValueError, TypeError, RecursionError) as error:
+        flaw = f"its record is not readable ({error})"
+    intent = Intent(session_id, name, verb, owner={}, at=at, data={})
+    intent.flaw = flaw
+    return intent

@@ -131,6 +131,11 @@ class Transaction:
             (self.now, actor, verb, row and row.get("id"), row and row.get("name"), reason, dump(detail)),
         )
 
+    def was_changed(self, session_id: str, since: float) -> bool:
+        """Tell whether the log has a change of a session after a time."""
+        query = "SELECT 1 FROM log WHERE session_id=? AND at>? LIMIT 1"
+        return self.connection.execute(query, (session_id, since)).fetchone() is not None
+
     def meta(self, key: str) -> Any:
         """Return a value that belongs to the whole registry."""
         row = self.connection.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()

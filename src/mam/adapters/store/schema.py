@@ -308,6 +308,23 @@ ALTER TABLE board_tasks ADD COLUMN skills TEXT;
 ALTER TABLE members ADD COLUMN unfinished INTEGER;
 """,
     ),
+    # What mam could not work on, with the reason and the version of mam that gave up.
+    (
+        "set_aside",
+        "id",
+        """
+CREATE TABLE set_aside(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL,
+  key TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  at REAL NOT NULL,
+  version TEXT NOT NULL,
+  data TEXT NOT NULL
+);
+CREATE UNIQUE INDEX set_aside_by_key ON set_aside(kind, key);
+""",
+    ),
 )
 
 USER_MIGRATIONS = (

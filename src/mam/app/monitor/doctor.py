@@ -7,10 +7,10 @@ import stat
 
 from mam.adapters.store import database
 from mam.adapters.store.files import hook_spool
-from mam.adapters.store.tables import outbox
+from mam.adapters.store.tables import outbox, set_aside
 from mam.adapters.system import program_lookup
 from mam.app.brokers import config as brokers
-from mam.app.context import claims
+from mam.app.context import claims, setting_aside
 from mam.app.context.liveness import judge_liveness
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
@@ -19,6 +19,7 @@ from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
 from mam.core.session_row import is_running
+from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,6 +193,29 @@ def _intents(context: Context) -> Iterator[Finding]:
         yield finding("half-done change", owned, f"{intent.verb} of {intent.name} {state}", mend)
 
 
+def _set_aside(context: Context) -> Iterator[Finding]:
+    """Name what mam could not work on. It stops nothing else, so it is no problem of the root."""
+    none: list[set_aside.SetAside] = []
+    for item in context.registry.peek(set_aside.listed, none):
+        yield finding("set aside", None, _described(context, item), _after(item))
+
+
+def _described(context: Context, item: set_aside.SetAside) -> str:
+    what = f"{item.kind} {item.key}"
+    if item.kind == setting_aside.INTENT:
+        row = context.registry.view().by_id(item.key)
+        state = "is not in the registry" if row is None else f"is recorded as {row['status']}"
+        name = item.data.get("name") or item.key
+        what = f"the interrupted {item.data.get('verb')} of {name}, which {state}"
+    return f"{what}: {item.reason} (mam {item.version}, {stamp(item.at)})"
+
+
+def _after(item: set_aside.SetAside) -> str:
+    if item.kind == setting_aside.INTENT:
+        return "a newer mam tries it again; meanwhile look at the session: mam status, mam stop, mam resume"
+    return "the others go on; please report it with this line"
+
+
 def _leftovers(context: Context) -> Iterator[Finding]:
     waiting = len(hook_spool.pending(context.paths.spool))
     if waiting > _MANY_PAYLOADS:
@@ -303,6 +327,7 @@ _CHECKS = (
     _database,
     _file,
     _intents,
+    _set_aside,
     _leftovers,
     _servers,
     _sessions,

@@ -2,15 +2,18 @@
 
 Each intent says what the verb was doing, and tmux shows how far it got. Recovery binds a marked pane to its
 row. If the pane is missing, the agent was never started. If the tmux server does not answer, the intent
-stays for later: mam concludes nothing from a failed read.
+stays for later: mam concludes nothing from a failed read. An intent that fails in a way that nobody foresaw
+is set aside: it would fail again with every verb.
 """
 
 from __future__ import annotations
 
 import os
 
+import mam
+from mam.adapters.store.tables import set_aside
 from mam.adapters.tmux import launch_file as launches
-from mam.app.context import claims
+from mam.app.context import claims, setting_aside
 from mam.app.context.liveness import check_liveness, find_pane
 from mam.app.sessions import create, resume
 from mam.app.sessions.death import record_if_dead
@@ -18,6 +21,7 @@ from mam.app.sessions.launch import StartedAgent, pane_record
 from mam.app.sessions.stop import ACTING, MODE, Stop
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
 from mam.core.liveness_values import Liveness
+from mam.core.mam_version import is_newer
 from mam.core.names import is_session_id
 from mam.core.resume_choice import Choice
 from mam.core.session_row import is_running
@@ -38,7 +42,11 @@ _OLD_SECONDS = 300.0
 
 def recover(context: Context, caller: Caller) -> None:
     """Finish or end every intent whose process is dead; afterwards remove old launch files."""
+    _take_up_again(context)
     for intent in context.registry.view().intents:
+        if intent.flaw is not None:
+            _set_aside(context, intent, intent.flaw)
+            continue
         if claims.is_owned(intent) or not _take_over(context, intent):
             continue
         context.progress(f"finishing an interrupted {intent.verb} of {intent.name}")
@@ -50,14 +58,55 @@ def recover(context: Context, caller: Caller) -> None:
         except (Refused, Unconfirmed) as error:
             context.warn(f"mam could not finish the interrupted {intent.verb} of {intent.name}: {error}")
             _end_intent(context, intent)
-        except Unavailable as error:
+        except BaseException as error:
+            if setting_aside.is_of_item(error):
+                _set_aside(context, intent, setting_aside.reason_of(error))
+                continue
+            claims.release(context, intent.session_id, intent.at, delete=False)
+            if not isinstance(error, (Unavailable, OSError)):
+                raise
             # It is unknown how far the verb got: keep this intent, and recover the other sessions.
             context.warn(str(error))
-            claims.release(context, intent.session_id, intent.at, delete=False)
-        except BaseException:
-            claims.release(context, intent.session_id, intent.at, delete=False)
-            raise
     _remove_old_launch_files(context)
+
+
+def _set_aside(context: Context, intent: Intent, reason: str) -> None:
+    """Take an intent out of the way, and record why. The session can be changed again."""
+
+    def work(transaction: Transaction) -> bool:
+        columns = transaction.intents.take_out(intent.session_id, intent.at)
+        if columns is None:
+            return False
+        setting_aside.record(transaction, setting_aside.INTENT, intent.session_id, reason, **columns)
+        detail = {"interrupted": intent.verb, "error": reason}
+        row = transaction.get(intent.session_id)
+        transaction.log("mam", "set-aside", row, f"the interrupted {intent.verb} failed", **detail)
+        return True
+
+    if context.registry.note(work):
+        context.warn(
+            f"mam could not finish the interrupted {intent.verb} of {intent.name}: {reason};"
+            " it is set aside, see mam doctor"
+        )
+
+
+def _take_up_again(context: Context) -> None:
+    """Try the intents again, once, that an older mam has set aside: this one may know how.
+
+    One whose session was changed since then stays: to finish it would undo what was done later.
+    """
+
+    def work(transaction: Transaction) -> None:
+        for item in set_aside.listed(transaction, setting_aside.INTENT):
+            if not is_newer(mam.__version__, item.version):
+                continue
+            set_aside.mark_tried(transaction, item, mam.__version__)
+            if transaction.intents.of(item.key) is None and not transaction.was_changed(item.key, item.at):
+                transaction.intents.put_back(item.data)
+                set_aside.remove(transaction, item)
+
+    if setting_aside.is_by_another_version(context, setting_aside.INTENT):
+        context.registry.note(work)
 
 
 def _take_over(context: Context, intent: Intent) -> bool:

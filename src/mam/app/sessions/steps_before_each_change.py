@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.app.context import claims
+from mam.app.context import claims, setting_aside
 from mam.app.observation.hook_intake import take_in
 from mam.core.errors import Unavailable
 
@@ -17,7 +17,8 @@ def recover_if_needed(context: Context, caller: Caller) -> None:
     """Recover the changes whose process died; the usual case is that there are none."""
     if not context.paths.exists():
         return
-    if any(not claims.is_owned(intent) for intent in context.registry.view().intents):
+    is_cut_off = any(not claims.is_owned(intent) for intent in context.registry.view().intents)
+    if is_cut_off or setting_aside.is_by_another_version(context, setting_aside.INTENT):
         from mam.app.sessions.recover import recover
 
         recover(context, caller)
