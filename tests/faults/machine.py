@@ -23,7 +23,7 @@ from mam.app.sessions.death import record_if_dead
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
 
-COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM = range(5)
+COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM, FULL = range(6)
 ENOSPC, EIO, EROFS = errno.ENOSPC, errno.EIO, errno.EROFS
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEEPER = "s_ffffffff"

@@ -24,6 +24,12 @@ VERBS = {
     "create-anew": lambda fleet: fleet.sessions.create(name="one", wait=False),
     "create-default": lambda fleet: fleet.sessions.create("practice", args=ARGS, wait=False),
     "stop": lambda fleet: fleet.sessions.stop("one"),
+    "stop-force": lambda fleet: fleet.sessions.stop("one", force=True, reason="enough"),
+    "stop-reason": lambda fleet: fleet.sessions.stop("one", reason="enough"),
+    "interrupt": lambda fleet: fleet.messages.interrupt("one"),
+    "create-slow": lambda fleet: fleet.sessions.create(
+        "practice", name="one", args=["--speed", "60"], timeout=20
+    ),
     "purge": lambda fleet: fleet.sessions.stop("one", force=True, purge_conversation=True),
     "resume": lambda fleet: fleet.sessions.resume("one", wait=False),
     "rename": lambda fleet: fleet.sessions.rename("one", "two"),

@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { COUNT = 0, KILL_BEFORE = 1, KILL_AFTER = 2, FAIL_ONCE = 3, FAIL_FROM = 4 };
+enum { COUNT = 0, KILL_BEFORE = 1, KILL_AFTER = 2, FAIL_ONCE = 3, FAIL_FROM = 4, FULL = 5 };
 
 #define MOST_FOLDERS 8
 #define MOST_CALLS 4096
@@ -33,6 +33,7 @@ static long target;
 static int mode;
 static int failure;
 static atomic_int armed;
+static atomic_int freed;
 static char names[MOST_CALLS][96];
 
 __attribute__((constructor)) static void leave_the_environment(void) { unsetenv("LD_PRELOAD"); }
@@ -49,6 +50,7 @@ void fault_arm(const char *wanted, long n, int how, int number) {
     mode = how;
     failure = number;
     atomic_store(&calls, 0);
+    atomic_store(&freed, 0);
     atomic_store(&armed, 1);
 }
 
@@ -93,6 +95,17 @@ static int at_path(int folder, const char *path, char *out) {
     return 1;
 }
 
+/* A full disk: what needs space fails, until a file of the name "reserve" is deleted. An empty file needs none. */
+static int needs_space(const char *call, const char *path) {
+    const char *last = strrchr(path, '/');
+    if (strncmp(call, "unlink", 6) == 0) {
+        if (last && strcmp(last, "/reserve") == 0) atomic_store(&freed, 1);
+        return 0;
+    }
+    if (atomic_load(&freed)) return 0;
+    return strstr(call, "write") || strncmp(call, "fallocate", 9) == 0 || strncmp(call, "mkdir", 5) == 0;
+}
+
 /* begin: 0 go on, 1 go on and then die, -1 fail. */
 static int begin(const char *call, const char *path) {
     int kept = errno;
@@ -105,7 +118,9 @@ static int begin(const char *call, const char *path) {
         const char *last = strrchr(path, '/');
         snprintf(names[number], sizeof names[number], "%s %s", call, last ? last + 1 : path);
     }
-    errno = kept;
+    int is_full = mode == FULL && needs_space(call, path);
+    errno = is_full ? failure : kept;
+    if (mode == FULL) return is_full ? -1 : 0;
     if (mode == FAIL_FROM ? number < target : number != target) return 0;
     switch (mode) {
         case KILL_BEFORE: kill(getpid(), SIGKILL); for (;;) pause();

@@ -5,9 +5,15 @@ tests/torture makes every call of every verb fail.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.faults import sweep
-from tests.faults.machine import EIO, ENOSPC, FAIL_FROM, FAIL_ONCE, KILL_BEFORE
+from tests.faults.machine import EIO, ENOSPC, EROFS, FAIL_FROM, FAIL_ONCE, FULL, KEEPER, KILL_BEFORE
+
+import mam
+from mam.adapters.store import disk_reserve
+from mam.app.sessions.death import record_if_dead
 
 pytestmark = pytest.mark.slow
 
@@ -44,3 +50,84 @@ def test_a_recovery_that_failed_keeps_nobody_out(machine):
 
 def test_a_purge_that_cannot_ask_who_holds_the_conversation_ends_nothing(machine):
     assert sweep.sweep(sweep.Purge(machine), FAIL_ONCE, EIO, only="open user.db") >= 1
+
+
+def live_panes(machine) -> set[str]:
+    return {pane.mark for pane in machine.tmux.panes().panes if not pane.dead} - {KEEPER}
+
+
+@pytest.mark.parametrize("verb", ["stop-reason", "stop-force"])
+@pytest.mark.parametrize("number", [ENOSPC, EROFS, EIO], ids=["full", "read-only", "broken"])
+def test_e6_a_session_is_stopped_although_nothing_can_be_written(machine, verb, number):
+    case = sweep.Stop(machine)
+    case.begin()
+    assert live_panes(machine)
+    answer = machine.run(verb, 1, FAIL_FROM, number)
+    assert (answer["error"]["code"], answer["error"]["recorded"]) == ("not_recorded", False), answer
+    assert "'one' is stopped" in answer["error"]["message"]
+    assert not live_panes(machine)
+    assert machine.rows()["one"]["status"] == "running"
+    with mam.open(str(machine.root)) as fleet:
+        # What a pass of the monitor does once it may write again.
+        row = fleet.sessions.get("one").row
+        record_if_dead(fleet._access.context, fleet.caller, row)
+    assert machine.check() == {"other": "stopped", "one": "terminated"}
+
+
+@pytest.mark.parametrize("verb", ["stop-reason", "stop-force"])
+def test_e6_the_reserve_lets_a_stop_be_recorded_on_a_full_disk(machine, verb):
+    case = sweep.Stop(machine)
+    case.begin()
+    reserve = machine.root / ".mam" / "reserve"
+    assert disk_reserve.make(str(reserve.parent))
+    answer = machine.run(verb, 1, FULL, ENOSPC)
+    assert answer["error"] is None, answer
+    assert not reserve.exists()
+    assert not live_panes(machine)
+    assert machine.check() == case.goal
+    assert machine.rows()["one"]["stop_reason"] == "enough"
+
+
+def test_e6_a_stop_whose_disk_fills_up_on_the_way_is_finished_later(machine):
+    case = sweep.Stop(machine)
+    case.begin()
+    flushes = sweep.points(machine.run("stop-reason")["names"], 1, FLUSH)
+    for n in flushes:
+        case.begin()
+        answer = machine.run("stop-reason", n, FAIL_FROM, ENOSPC)
+        error = answer["error"]
+        assert error is None or error["recorded"] or error["code"] == "not_recorded", answer
+        assert not live_panes(machine), f"call {n}"
+        machine.settle()
+        row = machine.rows()["one"]
+        assert row["status"] == "running" or row["stop_reason"] == "enough", f"call {n}: {row}"
+
+
+def test_e6_a_turn_is_interrupted_on_a_full_disk(machine):
+    machine.clear()
+    assert machine.run("create-slow")["error"] is None
+    with mam.open(str(machine.root)) as fleet:
+        fleet.messages.send("one", "work for long", timeout=20)
+        fleet.sessions.wait("one", "working", timeout=20)
+        answer = machine.run("interrupt", 1, FULL, ENOSPC)
+        assert answer["error"] is None, answer
+        fleet.sessions.wait("one", "idle", timeout=20)
+
+
+@pytest.mark.parametrize("case", [sweep.Create, sweep.Send], ids=lambda one: one.__name__.lower())
+def test_e6_what_a_full_disk_refuses_leaves_nothing_behind(machine, case):
+    made = case(machine)
+    made.begin()
+    panes, files = live_panes(machine), _files(machine)
+    answer = machine.run(made.verb, 1, FULL, ENOSPC)
+    assert answer["error"]["code"] == "disk_full", answer
+    assert (live_panes(machine), _files(machine)) == (panes, files)
+    statuses = made.check()
+    assert statuses == made.allowed[0]
+    made.look(statuses)
+
+
+def _files(machine) -> set[str]:
+    """Return the files of the state, except the payloads of hooks that an agent has just written."""
+    files = (path for folder in machine.folders for path in Path(folder).rglob("*"))
+    return {str(path) for path in files if path.parent.name != "spool" and not path.name.endswith("-shm")}

@@ -147,17 +147,28 @@ def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
 
 
 def acting(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that changes something, and that in a foreign root acts on this user's own panes alone."""
-    change = changing(verb)
+    """Mark a verb that changes something, and that in a foreign root acts on this user's own panes alone.
+
+    It acts on a pane also where nothing can be recorded.
+    """
 
     @functools.wraps(verb)
     def act(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
         from mam.app.observation.foreign_root import is_foreign
+        from mam.core.errors import Unwritable
 
-        if is_foreign(self._access.context):
-            self._access.check(verb.__qualname__)
+        access = self._access
+        access.check(verb.__qualname__)
+        if is_foreign(access.context):
             return verb(self, *arguments, **options)
-        return change(self, *arguments, **options)
+        try:
+            access.begin()
+        except Unwritable as error:
+            access.context.warn(f"what another command left half done stays so: {error}")
+        try:
+            return verb(self, *arguments, **options)
+        finally:
+            access.end()
 
     return act
 

@@ -9,6 +9,7 @@ from mam.adapters.system.deadline import Deadline
 from mam.app.context.authority import check_sender
 from mam.app.messages.keys import (
     describe_dialog,
+    log_press,
     look_at_agent,
     press,
     reports_dialog,
@@ -51,7 +52,7 @@ def interrupt(context: Context, caller: Caller, target: str) -> dict[str, Any]:
         return _result(row, was, was, look)
     _press(context, row, kind)
     if not is_foreign(context):
-        context.registry.note(lambda transaction: transaction.log(by, "interrupt", row, None, was=was))
+        log_press(context, by, "interrupt", row, was=was)
     deadline, pressed_at = Deadline(_SECONDS), load_adjusted_clock.now()
     while kind.reads_screen:
         look = look_at_agent(context, row)

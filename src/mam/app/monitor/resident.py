@@ -11,7 +11,7 @@ import select
 import time
 
 import mam
-from mam.adapters.store import database
+from mam.adapters.store import database, disk_reserve
 from mam.adapters.store.files import hook_spool
 from mam.adapters.system import process
 from mam.adapters.system.exit_watch import ExitWatch
@@ -218,6 +218,7 @@ class Resident:
             if with_ended:
                 exit_status_and_cleanup.end_secrets_of_ended_sessions(self.context)
                 self.context.user_state.remove_stray_secrets()
+                disk_reserve.make(self.context.paths.state)
             next_look_in = result.next_look_in
             self._rows = self._rows_after(only, result)
             self._adjust_timeouts(result)

@@ -1,12 +1,15 @@
 """Stop a session: save its state, ask the agent to exit, and prove that none of its processes is left.
 
 A stop escalates in stages: ask the agent to exit, close the pane (SIGHUP), kill (SIGKILL). Each stage ends
-as soon as the processes are gone. The saved state is durable before mam types the first key.
+as soon as the processes are gone. The saved state is durable before mam types the first key. Where nothing
+can be written, as on a full disk, a stop spends the reserve of the root; if that does not help, it ends the
+session all the same, and says that it recorded nothing.
 """
 
 from __future__ import annotations
 
 from mam.adapters.agents.kind import Kind, Screen, ScreenState
+from mam.adapters.store import disk_reserve
 from mam.adapters.system import exit_watch, process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
@@ -26,13 +29,16 @@ from mam.core import safe_text, session_transitions, stop_escalation
 from mam.core.activity import IDLE, WORKING
 from mam.core.errors import (
     DeliveryUnconfirmed,
+    DiskFull,
     MamError,
     NotAllowed,
+    NotRecorded,
     PaneGone,
     Refused,
     StopUnconfirmed,
     TerminalsDown,
     Unconfirmed,
+    Unwritable,
 )
 from mam.core.liveness_values import Liveness
 from mam.core.names import KNOWN_KINDS, UNKNOWN_KIND
@@ -42,7 +48,7 @@ from mam.core.session_row import current_conversation, has_conversation, is_runn
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.system.process import Identity
@@ -50,6 +56,9 @@ if TYPE_CHECKING:
     from mam.app.context.liveness import SessionLiveness
     from mam.core.caller import Caller
     from mam.core.session_row import Row
+
+    T = TypeVar("T")
+    Prepare = Callable[[Transaction, Row], dict[str, Any] | None]
 
 MANUAL = "manual_stop"
 ACTING = "acting"
@@ -85,33 +94,98 @@ def stop(
         result["row"] = row
         if not is_running(row) and not purge:
             return None
-        if is_running(row) and (caller.session_id == row["id"] or runs_inside(row, caller.pid)):
-            raise NotAllowed(
-                f"this command runs inside '{row['name']}'",
-                hint="run it outside of the session, or exit the agent",
-            )
+        if is_running(row):
+            _refuse_inside(caller, row)
         if purge:
-            session_transitions.next_status(row["status"], "purge", row["name"])
-            _refuse_without_kind(context, row)
-            if context.kind(row["agent"]).deletes_conversations:
-                row_trust.refuse(context, caller, row, run_recorded=run_recorded)
-            conversations.refuse_if_shared(row, transaction.rows())
-            # Refuse before the agent ends, while nothing has changed yet.
-            if conversation := current_conversation(row):
-                conversations.refuse_if_held(context, row, conversation)
+            _check_purge(context, caller, row, transaction.rows(), run_recorded=run_recorded)
         return {"reason": reason, "purge": purge, "force": force}
 
-    with claims.claim_session(context, "stop", target, prepare) as row:
-        if row is not None:
-            stopping = Stop(
-                context, caller, row, reason=reason, force=force, purge=purge, run_recorded=run_recorded
-            )
-            return RowOutcome(stopping.run(), note=stopping.note, left_running=stopping.left_running)
+    def run(row: Row) -> RowOutcome:
+        stopping = Stop(
+            context, caller, row, reason=reason, force=force, purge=purge, run_recorded=run_recorded
+        )
+        return RowOutcome(stopping.run(), note=stopping.note, left_running=stopping.left_running)
+
+    if outcome := _run_claimed(context, target, prepare, run, may_go_without=not purge):
+        return outcome
     ended_row = result["row"]
     note = stop_escalation.already_ended(ended_row)
     if remove_kept_pane(context, ended_row):
         note += "; its dead pane is removed"
     return RowOutcome(ended_row, False, note)
+
+
+def _refuse_inside(caller: Caller, row: Row) -> None:
+    if caller.session_id == row["id"] or runs_inside(row, caller.pid):
+        raise NotAllowed(
+            f"this command runs inside '{row['name']}'",
+            hint="run it outside of the session, or exit the agent",
+        )
+
+
+def _run_claimed(
+    context: Context, target: str, prepare: Prepare, run: Callable[[Row], RowOutcome], *, may_go_without: bool
+) -> RowOutcome | None:
+    """Claim the session and run; None if there is nothing to do.
+
+    Where the claim cannot be written, run without one if that is allowed.
+    """
+    is_claimed = False
+
+    def claim_and_run() -> RowOutcome | None:
+        nonlocal is_claimed
+        with claims.claim_session(context, "stop", target, prepare) as row:
+            is_claimed = True
+            return run(row) if row is not None else None
+
+    try:
+        return _with_reserve(context, claim_and_run)
+    except Unwritable:
+        unclaimed_row = (
+            _row_without_claim(context, target, prepare) if may_go_without and not is_claimed else None
+        )
+        if unclaimed_row is None:
+            raise
+        return run(unclaimed_row)
+
+
+def _with_reserve(context: Context, commit: Callable[[], T]) -> T:
+    """Commit; if that cannot be written, delete the reserve of the root and try once more.
+
+    SQLite says of a log that it could not create only that it cannot open it.
+    """
+    try:
+        return commit()
+    except Unwritable:
+        if not disk_reserve.spend(context.paths.state):
+            raise
+        return commit()
+
+
+def _row_without_claim(context: Context, target: str, prepare: Prepare) -> Row | None:
+    """Return the row of a session that cannot be claimed, because nothing can be written.
+
+    None if there is nothing to stop. Raises RegistryBusy where another process has claimed the session.
+    """
+    row = context.registry.view().find(target)
+
+    def check(transaction: Transaction) -> bool:
+        if not claims.is_free(transaction, row["id"], row["name"]):
+            raise claims.busy_error(context, target)
+        return prepare(transaction, row) is not None
+
+    return row if context.registry.peek(check, False) else None
+
+
+def _check_purge(context: Context, caller: Caller, row: Row, rows: list[Row], *, run_recorded: bool) -> None:
+    """Refuse a purge before the agent ends, while nothing has changed yet."""
+    session_transitions.next_status(row["status"], "purge", row["name"])
+    _refuse_without_kind(context, row)
+    if context.kind(row["agent"]).deletes_conversations:
+        row_trust.refuse(context, caller, row, run_recorded=run_recorded)
+    conversations.refuse_if_shared(row, rows)
+    if conversation := current_conversation(row):
+        conversations.refuse_if_held(context, row, conversation)
 
 
 def _refuse_without_kind(context: Context, row: Row) -> None:
@@ -267,7 +341,12 @@ class Stop:
             self._announce(transaction, saved_row)
             return transaction.put(saved_row) if saved_row != current else current
 
-        self.row = self.context.registry.note(work)
+        was_announced = self.is_announced
+        try:
+            self.row = _with_reserve(self.context, lambda: self.context.registry.note(work))
+        except Unwritable:
+            # The agent is ended all the same. The commit of its end fails as well, or records all of this.
+            self.is_announced = was_announced
         return step
 
     def _look_at_end_of_turn(self, pane_id: str) -> tuple[str, ScreenState, bool]:
@@ -473,9 +552,32 @@ class Stop:
         return self._end(work)
 
     def _end(self, work: Callable[[Transaction], Row]) -> Row:
-        """Commit the end, and release the lease on the conversation."""
-        new_row: Row = claims.change(self.context, work)
-        self.context.user_state.release(new_row["id"], self.context.root_id)
+        """Commit the end, and release the lease on the conversation.
+
+        Raises NotRecorded if the end cannot be committed.
+        """
+        was_announced = self.is_announced
+
+        def commit() -> Row:
+            self.is_announced = was_announced
+            return claims.change(self.context, work)
+
+        try:
+            new_row = _with_reserve(self.context, commit)
+        except Unwritable as error:
+            if error.recorded:
+                raise
+            mend = "free some space" if isinstance(error, DiskFull) else "see to it that mam can write there"
+            raise NotRecorded(
+                f"'{self.row['name']}' is stopped ({self.mode}), and mam could not record that: {error}",
+                hint=f"no process of it is left; {mend}, and mam records the end by itself",
+                session=self.row,
+            ) from error
+        try:
+            self.context.user_state.release(new_row["id"], self.context.root_id)
+        except Unwritable as error:
+            # The lease has ended with its process, and the resident removes the launch secret.
+            self.context.warn(f"the end of '{new_row['name']}' is not in the user state yet: {error}")
         return new_row
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.system import exit_watch, process
 from mam.core import names, stop_escalation
-from mam.core.errors import NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown
+from mam.core.errors import NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown, Unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,16 +61,19 @@ def stop_unregistered(
     if survivors and exit_watch.wait_gone(survivors, stop_escalation.GRACE[stop_escalation.KILL]):
         raise StopUnconfirmed(f"processes of '{session_name}' still run")
     caller_name = caller.name
-    context.registry.note(
-        lambda transaction: transaction.log(
-            caller_name,
-            "stop",
-            None,
-            reason or "not registered, --force-no-yaml",
-            name=session_name,
-            server=server,
+    try:
+        context.registry.note(
+            lambda transaction: transaction.log(
+                caller_name,
+                "stop",
+                None,
+                reason or "not registered, --force-no-yaml",
+                name=session_name,
+                server=server,
+            )
         )
-    )
+    except Unwritable as error:
+        context.warn(f"'{session_name}' is stopped, and the stop is not in the log: {error}")
     return {
         "stopped": session_name,
         "tmux_server": server,
