@@ -125,3 +125,24 @@ def test_who_may_write_and_answer() -> None:
         "answers",
     ]
     assert (settings.messages, settings.answers) == ("family", "user")
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("2w", 14 * 86400.0), (30, 30 * 86400.0), (0, None), ("forever", None)]
+)
+def test_e7_how_long_something_is_kept(value, seconds) -> None:
+    settings = Settings()
+    settings.apply({"keep_log": value}, "config.toml")
+    assert settings.keep_log == seconds
+
+
+@pytest.mark.parametrize("value", ["soon", True, -1, "1h", 0.5, [90]])
+def test_e7_what_is_no_time_to_keep(value) -> None:
+    with pytest.raises(InvalidSettings, match="keep_jobs"):
+        Settings().apply({"keep_jobs": value}, "config.toml")
+
+
+def test_e7_a_root_keeps_longer_and_never_shorter() -> None:
+    settings = Settings()
+    assert settings.apply({"keep_jobs": "2d", "keep_log": "200d"}, "mam.toml", of_root=True) == ["keep_jobs"]
+    assert (settings.keep_jobs, settings.keep_log) == (90 * 86400.0, 200 * 86400.0)

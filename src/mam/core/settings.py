@@ -21,6 +21,9 @@ RESIDENT = ("auto", "off")
 # What a process without a terminal counts as that a session may have detached.
 DETACHED = ("unknown", "user")
 _LONGEST_SECONDS = 86_400
+_DAY = 86_400.0
+_KEPT_SECONDS = 90 * _DAY
+_KEEPS = ("keep_jobs", "keep_log", "keep_messages")
 _PERMISSIONS = ("job_permissions", "permissions", "team_permissions")
 # Only the settings file of the user sets these: the file of a root may come with a foreign repository.
 USER_ONLY = (
@@ -49,6 +52,9 @@ class Settings:
         "detached",
         "job_permissions",
         "judge_command",
+        "keep_jobs",
+        "keep_log",
+        "keep_messages",
         "known_versions",
         "mcp",
         "messages",
@@ -84,6 +90,10 @@ class Settings:
         self.answers = authority.PARENT
         self.detached = DETACHED[0]
         self.broker: Broker | None = None
+        # Seconds that mam keeps what has ended; None keeps it for ever.
+        self.keep_jobs: float | None = _KEPT_SECONDS
+        self.keep_log: float | None = _KEPT_SECONDS
+        self.keep_messages: float | None = _KEPT_SECONDS
         # Roots that mam uses whoever owns them, and also on a network file system.
         self.safe_roots: tuple[str, ...] = ()
         # What sessions may do to others than their descendants, and which guarded tools they get.
@@ -119,6 +129,9 @@ class Settings:
             "broker": _broker,
             "mcp": _mcp,
             "safe_roots": _paths,
+            "keep_jobs": _kept,
+            "keep_log": _kept,
+            "keep_messages": _kept,
         }
         for key, value in values.items():
             if key not in checks:
@@ -131,7 +144,12 @@ class Settings:
                 ignored.append(key)
                 continue
             try:
-                setattr(self, key, checks[key](value))
+                checked = checks[key](value)
+                # A root may keep its history longer than the user wants, and not delete it sooner.
+                if of_root and key in _KEEPS and _is_shorter(checked, getattr(self, key)):
+                    ignored.append(key)
+                    continue
+                setattr(self, key, checked)
             except InvalidSettings as error:
                 raise InvalidSettings(f"{path}: '{key}': {error}", hint=error.hint) from None
             except (InvalidName, TypeError, ValueError) as error:
@@ -240,3 +258,26 @@ def _seconds(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST_SECONDS:
         raise ValueError("it must be a number of seconds, at most a day")
     return float(value)
+
+
+def _kept(value: object) -> float | None:
+    """Return how many seconds something is kept: a number is in days; 0 and "forever" are None."""
+    from mam.core.errors import Usage
+    from mam.core.times import parse_span
+
+    if value == "forever" or (value == 0 and not isinstance(value, bool)):
+        return None
+    refusal = 'it must be a duration such as "90d", a number of days, or "forever"'
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(refusal)
+    try:
+        seconds = parse_span(value).total_seconds() if isinstance(value, str) else value * _DAY
+    except (Usage, OverflowError):
+        raise ValueError(refusal) from None
+    if not seconds >= _DAY:
+        raise ValueError("it must be at least a day")
+    return seconds
+
+
+def _is_shorter(seconds: object, than: float | None) -> bool:
+    return isinstance(seconds, float | int) and (than is None or seconds < than)

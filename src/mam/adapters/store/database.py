@@ -348,6 +348,24 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
             raise
 
 
+def free_bytes(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
+    """Return how many bytes of a database are free, and how many are used."""
+    with errors(path):
+        size, free, count = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_size", "freelist_count", "page_count")
+        )
+    return size * free, size * (count - free)
+
+
+def vacuum(connection: sqlite3.Connection, path: str) -> None:
+    """Give the free pages of a database back to the disk. Nobody can write meanwhile."""
+    with errors(path), _queued(path):
+        _refuse_nested(connection)
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def _refuse_nested(connection: sqlite3.Connection) -> None:
     """Keep the end of an inner transaction from ending the outer one."""
     if connection.in_transaction:

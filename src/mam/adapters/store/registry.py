@@ -359,6 +359,15 @@ class Registry:
         transaction.follow_up()
         return result
 
+    def shrink(self, least_free: int, most_used: int) -> bool:
+        """Shrink the database file if so much of it is free, and if what is used is copied quickly."""
+        connection = self.writer()
+        free, used = database.free_bytes(connection, self.paths.db)
+        if free < least_free or free < used or used > most_used:
+            return False
+        database.vacuum(connection, self.paths.db)
+        return True
+
     def project(self, confirm: Confirm | None = None) -> None:
         """Update the file from the database."""
         from mam.adapters.store.yaml import projection

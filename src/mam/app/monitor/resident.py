@@ -25,6 +25,7 @@ from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify
 from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
+from mam.app.monitor.retention import RetentionTask
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
 from mam.app.sessions import exit_status_and_cleanup, reconcile
@@ -95,6 +96,7 @@ class Resident:
             DeliveryTask(context),
             JobTask(context, caller),
             TeamTask(context),
+            RetentionTask(context),
             *tasks,
         ]
         self.exits = ExitWatch()

@@ -92,3 +92,8 @@ def set_printed(transaction: Transaction) -> None:
     last = newest(transaction)
     if last != last_printed(transaction):
         transaction.set_meta(_CURSOR, last)
+
+
+def remove_ended(transaction: Transaction, before: float) -> None:
+    """Delete the drifts that ended and are older than this."""
+    transaction.connection.execute("DELETE FROM drifts WHERE NOT is_open AND at < ?", (before,))

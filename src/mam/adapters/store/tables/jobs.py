@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from mam.adapters.store.rows_and_log import dump
-from mam.core.job_rules import JobStatus
+from mam.core.job_rules import ENDED, JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -247,6 +247,35 @@ def recorded_event(
         return None
     event: Event = json.loads(row[1])
     return {**event, "data": {**event["data"], "hmac_sig": row[0]}}
+
+
+def remove_ended(transaction: Transaction, job_id: str, *, most: int) -> bool:
+    """Delete at most so many entries of a job that has ended; return True once nothing is left of it."""
+    connection = transaction.connection
+    job = find(transaction, job_id)
+    if job is not None and job.status not in ENDED:
+        return True
+    connection.execute("DELETE FROM outbox WHERE job_id=?", (job_id,))
+    cursor = connection.execute(
+        "DELETE FROM job_events WHERE number IN"
+        " (SELECT number FROM job_events WHERE job_id=? ORDER BY number LIMIT ?)",
+        (job_id, most),
+    )
+    if cursor.rowcount == most:
+        return False
+    connection.execute("DELETE FROM job_prompts WHERE job_id=?", (job_id,))
+    connection.execute("DELETE FROM jobs WHERE id=?", (job_id,))
+    return True
+
+
+def ended_before(transaction: Transaction, at: float) -> list[Job]:
+    """Return the jobs that ended before a time, oldest first."""
+    rows = transaction.connection.execute(
+        f"{_SELECT} WHERE status IN ('completed', 'error', 'cancelled') AND updated_at < ?"
+        " ORDER BY updated_at, id",
+        (at,),
+    )
+    return [Job(values) for values in rows]
 
 
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM jobs"  # noqa: S608  (names of columns)

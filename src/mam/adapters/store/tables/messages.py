@@ -10,6 +10,7 @@ from mam.core.session_row import launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
@@ -351,6 +352,26 @@ def count_since(
     which = f"sender=? AND session_id=? AND created_at BETWEEN ? AND ?{same}"
     query = f"SELECT count(*) FROM messages WHERE {which}"  # noqa: S608  (names of columns)
     return int(transaction.connection.execute(query, values).fetchone()[0])
+
+
+def settled(transaction: Transaction) -> list[tuple[str, float, int]]:
+    """Return id, time of the last change and length of each message that has ended, newest first."""
+    query = f"SELECT id, changed_at, length(text) FROM messages WHERE NOT {_UNENDED} ORDER BY seq DESC"  # noqa: S608
+    return transaction.connection.execute(query).fetchall()
+
+
+def unended_ids(transaction: Transaction) -> set[str]:
+    """Return the ids of the messages that are held, being typed or parked."""
+    query = f"SELECT id FROM messages WHERE {_UNENDED}"  # noqa: S608
+    return {message_id for (message_id,) in transaction.connection.execute(query)}
+
+
+def remove_settled(transaction: Transaction, message_ids: Sequence[str]) -> None:
+    """Delete messages, unless one of them is open after all."""
+    transaction.connection.executemany(
+        f"DELETE FROM messages WHERE id=? AND NOT {_UNENDED}",  # noqa: S608
+        [(message_id,) for message_id in message_ids],
+    )
 
 
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM messages"  # noqa: S608  (names of columns)

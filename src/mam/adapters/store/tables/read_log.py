@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     import sqlite3
     from typing import Any
 
+    from mam.adapters.store.rows_and_log import Transaction
+
 _FIELDS = ("seq", "at", "actor", "verb", "session_id", "name", "reason", "detail")
 _NEWEST = """\
 SELECT seq, at, actor, verb, session_id, name, reason, detail FROM log
@@ -28,3 +30,19 @@ def newest(
     rows = connection.execute(_NEWEST, values).fetchall()
     entries = [dict(zip(_FIELDS, row, strict=True)) for row in reversed(rows)]
     return [{**entry, "detail": json.loads(entry["detail"])} for entry in entries]
+
+
+def remove_old(transaction: Transaction, before: float, most_entries: int, limit: int) -> bool:
+    """Delete at most `limit` entries that are older, or too many; return False once none is left.
+
+    An entry with a later time ends the search, so that one which was written while the clock was ahead
+    keeps what follows it. Numbers are never used again.
+    """
+    connection = transaction.connection
+    first_kept = connection.execute("SELECT min(seq) FROM log WHERE at >= ?", (before,)).fetchone()[0]
+    newest = connection.execute("SELECT max(seq) FROM log").fetchone()[0] or 0
+    end = max(newest + 1 if first_kept is None else first_kept, newest - most_entries + 1)
+    cursor = connection.execute(
+        "DELETE FROM log WHERE seq IN (SELECT seq FROM log WHERE seq < ? ORDER BY seq LIMIT ?)", (end, limit)
+    )
+    return bool(cursor.rowcount == limit)

@@ -1,0 +1,211 @@
+"""The resident task that removes what has ended long ago: log entries, jobs, messages and their files.
+
+It works in small steps, so that no other writer waits long, and it says nothing. What is open, held, parked
+or running is never removed, and nothing that a person wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from functools import partial
+
+from mam.adapters.agents import delete_files
+from mam.adapters.store.files import script_file
+from mam.adapters.store.tables import drifts, jobs, messages, read_log
+from mam.app.jobs.removal import is_removable, remove
+from mam.app.jobs.write_job_files import audit_root
+from mam.app.messages.message_as_text_or_file import MAIL
+from mam.core.errors import MamError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.rows_and_log import Transaction
+    from mam.adapters.store.tables.jobs import Job
+    from mam.app.context.context import Context
+
+# Seconds until the first look, between two, and until the rest of an unfinished one is done.
+_FIRST, _BETWEEN, _SOON = 60.0, 3600.0, 5.0
+# One step removes at most so much.
+_ENTRIES, _JOBS, _MESSAGES = 500, 10, 200
+MOST_LOG_ENTRIES, MOST_JOB_BYTES, MOST_MESSAGE_BYTES = 200_000, 1 << 30, 64 << 20
+# A job that ended just now is kept in any case: somebody may wait for its end.
+_YOUNG_SECONDS = 3600.0
+# The file shrinks if so much of it is free. What is used is copied meanwhile, and nobody can write.
+_LEAST_FREE, _MOST_USED = 16 << 20, 64 << 20
+_MAIL_FILE = re.compile(r"(m_[A-Za-z0-9-]+)\.md")
+
+
+class RetentionTask:
+    """A resident task: at most once an hour it removes what the settings do not keep."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._next = time.monotonic() + _FIRST
+
+    def due(self) -> float:
+        """Return the time of the next tick."""
+        return self._next
+
+    def handles(self) -> tuple[int, ...]:
+        """Return no handles to wait for."""
+        return ()
+
+    def is_needed(self) -> bool:
+        """Return False: the next resident removes it as well."""
+        return False
+
+    def tick(self) -> str:
+        """Remove some of what is old, if it is time for that."""
+        if time.monotonic() < self._next:
+            return ""
+        self._next = time.monotonic() + _BETWEEN
+        if remove_some(self.context):
+            self._next = time.monotonic() + _SOON
+        return ""
+
+
+def remove_some(context: Context) -> bool:
+    """Remove a part of what is no longer kept; return True if more is left to remove."""
+    if not context.paths.exists() or not context.root.verdict().is_ours:
+        return False
+    settings, now = context.settings(), context.now()
+    is_more = False
+    if settings.keep_log is not None:
+        is_more |= _remove_log(context, now - settings.keep_log)
+    if settings.keep_jobs is not None:
+        is_more |= _remove_jobs(context, now - settings.keep_jobs)
+        _remove_kept_states(context, now - settings.keep_jobs)
+    if settings.keep_messages is not None:
+        is_more |= _remove_messages(context, now - settings.keep_messages)
+        _remove_mail(context, now - settings.keep_messages)
+    if not is_more:
+        _remove_stray_scripts(context)
+        context.registry.shrink(_LEAST_FREE, _MOST_USED)
+    return is_more
+
+
+def _remove_log(context: Context, before: float) -> bool:
+    def work(transaction: Transaction) -> bool:
+        drifts.remove_ended(transaction, before)
+        transaction.connection.execute("DELETE FROM set_aside WHERE at < ?", (before,))
+        return read_log.remove_old(transaction, before, MOST_LOG_ENTRIES, _ENTRIES)
+
+    return context.registry.note(work)
+
+
+def _remove_jobs(context: Context, before: float) -> bool:
+    none: list[Job] = []
+    ended = context.registry.peek(partial(jobs.ended_before, at=context.now() - _YOUNG_SECONDS), none)
+    removable = [job for job in ended if is_removable(context, job)]
+    sizes = {job.id: _bytes_of(context, job) for job in removable}
+    over = sum(sizes.values()) - MOST_JOB_BYTES
+    chosen: list[Job] = []
+    for job in removable:
+        if job.updated_at < before or over > 0:
+            chosen.append(job)
+            over -= sizes[job.id]
+    problems = []
+    for job in chosen[:_JOBS]:
+        try:
+            remove(context, job.id)
+        except MamError as error:
+            problems.append(error)
+    # A folder that cannot be deleted stays, and so does its job; the others go on.
+    return len(chosen) > _JOBS and len(problems) < _JOBS
+
+
+def _bytes_of(context: Context, job: Job) -> int:
+    """Return about how much a job holds: its log is in the database, too."""
+    folder = os.path.join(job.data.get("logs_dir") or audit_root(context), job.id)
+    log = os.path.join(context.paths.jobs, f"{job.id}.events.log")
+    return folder_bytes(folder) + 2 * file_bytes(log)
+
+
+def file_bytes(path: str) -> int:
+    """Return the size of a regular file; 0 for anything else."""
+    try:
+        facts = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return 0
+    return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+
+
+def folder_bytes(folder: str) -> int:
+    """Return the size of the files in a folder and below it; no link is followed."""
+    return sum(
+        file_bytes(os.path.join(path, name)) for path, _folders, names in os.walk(folder) for name in names
+    )
+
+
+def _remove_messages(context: Context, before: float) -> bool:
+    none: list[tuple[str, float, int]] = []
+    chosen: list[str] = []
+    kept = 0
+    for message_id, changed_at, length in context.registry.peek(messages.settled, none):
+        kept += length
+        if changed_at < before or kept > MOST_MESSAGE_BYTES:
+            chosen.append(message_id)
+    some = chosen[-_MESSAGES:]
+    if some:
+        context.registry.note(lambda transaction: messages.remove_settled(transaction, some))
+    return len(chosen) > len(some)
+
+
+def _remove_mail(context: Context, before: float) -> None:
+    """Remove the old files of messages in the workspaces of sessions, except those of open messages."""
+    nothing: set[str] = set()
+    unended = context.registry.peek(messages.unended_ids, nothing)
+    for workspace in {row["workspace"] for row in context.registry.view_to_show().rows}:
+        try:
+            folder = os.open(
+                os.path.join(workspace, MAIL), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
+        except OSError:
+            continue
+        try:
+            for name in os.listdir(folder):
+                match = _MAIL_FILE.fullmatch(name)
+                if match and match[1] not in unended:
+                    _remove_old_file(folder, name, before)
+        finally:
+            os.close(folder)
+
+
+def _remove_old_file(folder: int, name: str, before: float) -> None:
+    try:
+        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_mtime < before:
+            os.unlink(name, dir_fd=folder)
+    except OSError:
+        # Somebody else has removed it, or it cannot be removed.
+        return
+
+
+def _remove_kept_states(context: Context, before: float) -> None:
+    """Remove the states that `init --trust` and its like kept aside long ago."""
+    folder = os.path.join(context.user_state.folder, "kept")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        try:
+            if os.stat(os.path.join(folder, name), follow_symlinks=False).st_mtime < before:
+                delete_files.remove(folder, name)
+        except (OSError, MamError):
+            # It stays, and a person may delete it.
+            continue
+
+
+def _remove_stray_scripts(context: Context) -> None:
+    """Delete the copies of scripts whose jobs do not exist any more."""
+    root_id = context.root_id
+    if root_id is None:
+        return
+    for job_id in context.user_state.script_jobs(root_id):
+        if context.registry.peek(partial(jobs.find, job_id=job_id), None) is None:
+            context.user_state.forget_script(root_id, job_id)
+            script_file.discard(context.user_state.folder, (root_id, job_id))

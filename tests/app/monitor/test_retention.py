@@ -1,0 +1,200 @@
+"""What has ended long ago is removed; what is open, held or parked stays, and so does what others wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.store import database
+from mam.adapters.store.tables import jobs, messages
+from mam.app.jobs.new_job import new_id, record_job
+from mam.app.jobs.write_job_files import write_files
+from mam.app.monitor import retention
+from mam.app.monitor.retention import remove_some
+from mam.core.message_rules import NOT_TRIED
+
+OLD = 100 * 86400.0
+
+
+@pytest.fixture
+def fleet(quick_path, home):
+    with mam.open(str(quick_path)) as opened:
+        opened.init()
+        yield opened
+
+
+@pytest.fixture
+def context(fleet):
+    return fleet._access.context
+
+
+def job(fleet, status: str, age: float = OLD) -> str:
+    context = fleet._access.context
+    job_id = record_job(context, fleet.caller, new_id(), "do it").id
+    write_files(context, job_id)
+    context.registry.note(
+        lambda transaction: transaction.connection.execute(
+            "UPDATE jobs SET status=?, updated_at=? WHERE id=?", (status, context.now() - age, job_id)
+        )
+    )
+    return job_id
+
+
+def message(context, state: str, age: float = OLD, text: str = "words") -> str:
+    fields = {
+        "id": messages.new_id(),
+        "session_id": "s_00000001",
+        "sender": "user",
+        "text": text,
+        "is_command": False,
+        "wanted": "ready",
+        "state": state,
+        "reason": NOT_TRIED,
+        "conversation": None,
+    }
+
+    def work(transaction) -> None:
+        messages.add(transaction, fields)
+        transaction.connection.execute(
+            "UPDATE messages SET changed_at=? WHERE id=?", (context.now() - age, fields["id"])
+        )
+
+    context.registry.note(work)
+    return str(fields["id"])
+
+
+def one(context, query: str):
+    return context.registry.peek(
+        lambda transaction: transaction.connection.execute(query).fetchone()[0], None
+    )
+
+
+def files_of(context, job_id: str) -> list[str]:
+    folders = (Path(context.paths.jobs), Path(context.paths.root) / "delegate_job_logs")
+    return [path.name for folder in folders for path in folder.iterdir() if path.name.startswith(job_id)]
+
+
+def test_e7_only_jobs_that_ended_long_ago_are_removed_with_their_files(fleet, context) -> None:
+    old = [job(fleet, status) for status in ("completed", "error", "cancelled")]
+    kept = [job(fleet, status) for status in ("pending", "running", "checking", "parked")]
+    kept.append(job(fleet, "completed", 86400.0))
+    assert all(files_of(context, job_id) for job_id in old)
+    assert not remove_some(context)
+    assert not any(files_of(context, job_id) for job_id in old)
+    assert all(files_of(context, job_id) for job_id in kept)
+    left = {record["job_id"] for record in fleet.jobs.list()}
+    assert left == set(kept)
+    for table in ("job_events", "job_prompts"):
+        assert one(context, f"SELECT count(DISTINCT job_id) FROM {table}") == len(kept)
+
+
+def test_e7_jobs_are_bounded_in_size(fleet, context, monkeypatch) -> None:
+    first, second = job(fleet, "completed", 7300.0), job(fleet, "completed", 7200.0)
+    young = job(fleet, "completed", 60.0)
+    monkeypatch.setattr(retention, "MOST_JOB_BYTES", retention._bytes_of(context, _find(context, second)))
+    remove_some(context)
+    assert {record["job_id"] for record in fleet.jobs.list()} == {second, young}
+    assert not files_of(context, first)
+
+
+def _find(context, job_id: str):
+    return context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
+
+
+def test_e7_a_link_in_the_place_of_an_audit_folder_is_not_followed(fleet, context, tmp_path) -> None:
+    job_id = job(fleet, "completed")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("mine", encoding="utf-8")
+    audit = Path(context.paths.root) / "delegate_job_logs" / job_id
+    shutil.rmtree(audit)
+    audit.symlink_to(precious)
+    remove_some(context)
+    assert (precious / "file").exists()
+    assert [record["job_id"] for record in fleet.jobs.list()] == [job_id]
+
+
+def test_e7_the_log_keeps_its_numbers(fleet, context) -> None:
+    def add(transaction) -> None:
+        for _ in range(3):
+            transaction.log("user", "test", None)
+
+    context.registry.note(add)
+    newest = one(context, "SELECT max(seq) FROM log")
+    context.registry.note(
+        lambda transaction: transaction.connection.execute("UPDATE log SET at=?", (context.now() - OLD,))
+    )
+    assert not remove_some(context)
+    assert one(context, "SELECT count(*) FROM log") == 0
+    context.registry.note(lambda transaction: transaction.log("user", "test", None))
+    assert one(context, "SELECT min(seq) FROM log") == newest + 1
+
+
+def test_e7_the_log_is_bounded_and_removed_in_small_steps(fleet, context, monkeypatch) -> None:
+    monkeypatch.setattr(retention, "MOST_LOG_ENTRIES", 5)
+    monkeypatch.setattr(retention, "_ENTRIES", 10)
+
+    def add(transaction) -> None:
+        for _ in range(35):
+            transaction.log("user", "test", None)
+
+    context.registry.note(add)
+    steps = 1
+    while remove_some(context):
+        steps += 1
+    assert steps >= 3
+    assert one(context, "SELECT count(*) FROM log") == 5
+
+
+def test_e7_settled_messages_and_their_mail_are_removed(fleet, context, quick_path, monkeypatch) -> None:
+    gone = [message(context, state) for state in ("submitted", "failed", "unconfirmed", "queued")]
+    kept = [message(context, state) for state in ("held", "parked")]
+    kept.append(message(context, "submitted", 60.0))
+    mail = Path(quick_path) / ".mam-mail"
+    mail.mkdir()
+    names = [*(f"{message_id}.md" for message_id in [*gone, *kept]), "notes.md"]
+    for name in names:
+        (mail / name).write_text("words", encoding="utf-8")
+        os.utime(mail / name, (context.now() - OLD,) * 2)
+    rows = [{"id": "s_00000001", "name": "one", "workspace": str(quick_path)}]
+    monkeypatch.setattr(
+        type(context.registry), "view_to_show", lambda _self: type("View", (), {"rows": rows})()
+    )
+    remove_some(context)
+    assert {entry[0] for entry in context.registry.peek(messages.settled, [])} == {kept[-1]}
+    assert context.registry.peek(messages.unended_ids, set()) == set(kept[:2])
+    assert {path.name for path in mail.iterdir()} == {f"{kept[0]}.md", f"{kept[1]}.md", "notes.md"}
+
+
+def test_e7_states_that_were_kept_aside_are_removed_after_a_time(context) -> None:
+    folder = Path(context.user_state.folder) / "kept"
+    for name in ("old", "new"):
+        (folder / name / "state").mkdir(parents=True)
+        (folder / name / "state" / "state.db").write_text("x", encoding="utf-8")
+    os.utime(folder / "old", (context.now() - OLD,) * 2)
+    remove_some(context)
+    assert [path.name for path in folder.iterdir()] == ["new"]
+
+
+def test_e7_forever_keeps_all(fleet, context, home) -> None:
+    settings = context.settings()
+    settings.keep_jobs = settings.keep_log = settings.keep_messages = None
+    job_id, message_id = job(fleet, "completed"), message(context, "submitted")
+    remove_some(context)
+    assert [record["job_id"] for record in fleet.jobs.list()] == [job_id]
+    assert [entry[0] for entry in context.registry.peek(messages.settled, [])] == [message_id]
+
+
+def test_e7_the_file_shrinks_when_much_of_it_is_free(context) -> None:
+    for _ in range(4):
+        message(context, "submitted", text="x" * 1_000_000)
+    remove_some(context)
+    size = Path(context.paths.db).stat().st_size
+    assert context.registry.shrink(1 << 20, 1 << 30)
+    assert Path(context.paths.db).stat().st_size < size / 4
+    assert database.free_bytes(context.registry.writer(), context.paths.db)[0] == 0
+    assert not context.registry.shrink(1 << 20, 1 << 30)
