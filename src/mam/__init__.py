@@ -10,7 +10,6 @@ with mam.open() as fleet:
 
 from __future__ import annotations
 
-__version__ = "0.2.0.dev0"
 __all__ = ["Fleet", "Fleets", "MamError", "Outcome", "Session", "__version__", "open", "open_all"]
 
 TYPE_CHECKING = False
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from mam.app.api.fleet_object import open_fleet as open
     from mam.app.api.sessions import Outcome, Session
     from mam.core.errors import MamError
+    from mam.core.mam_version import VERSION as __version__
 
 _HOMES = {
     "Fleet": ("mam.app.api.fleet_object", "Fleet"),
@@ -26,6 +26,7 @@ _HOMES = {
     "MamError": ("mam.core.errors", "MamError"),
     "Outcome": ("mam.app.api.sessions", "Outcome"),
     "Session": ("mam.app.api.sessions", "Session"),
+    "__version__": ("mam.core.mam_version", "VERSION"),
     "open": ("mam.app.api.fleet_object", "open_fleet"),
     "open_all": ("mam.app.api.fleet_object", "open_all"),
 }

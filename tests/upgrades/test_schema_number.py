@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.adapters.store.making import NOON, Store, new_row
 
-from mam.adapters.store import copy_before_migration, database, schema
+from mam.adapters.store import backup_file, database, schema
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.root_identity import RootIdentity
 from mam.adapters.store.root_safety import RootSafety
@@ -118,11 +118,11 @@ def test_e3_a_change_migrates_after_a_copy_was_made(old) -> None:
 def test_e3_without_room_for_the_copy_nothing_is_migrated(old, monkeypatch) -> None:
     before = digest(old.db)
 
-    def full(*_arguments):
+    def full(*_arguments, **_options):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(copy_before_migration, "_copy", full)
+        patch.setattr(backup_file, "_fill", full)
         with pytest.raises(DiskFull, match="before-migration"):
             old.touch()
     assert numbers(old.db) == OLD

@@ -1,10 +1,9 @@
-"""Comparing versions of mam, such as 0.2.0 and 0.2.0.dev0."""
+"""The version of this mam, and comparing versions such as 0.2.0 and 0.2.0.dev0."""
 
 from __future__ import annotations
 
-import re
-
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(.*)", re.ASCII | re.DOTALL)
+VERSION = "0.2.0.dev0"
+_FORM = r"(\d+)\.(\d+)\.(\d+)(.*)"
 
 
 def is_newer(version: str, other: str) -> bool:
@@ -13,7 +12,10 @@ def is_newer(version: str, other: str) -> bool:
 
 
 def _key(version: str) -> tuple[int, int, int, bool, str]:
-    found = _VERSION.fullmatch(version)
+    # `mam --version` needs no patterns.
+    import re
+
+    found = re.fullmatch(_FORM, version, re.ASCII | re.DOTALL)
     if found is None:
         return -1, 0, 0, False, ""
     major, minor, patch, rest = found.groups()

@@ -171,12 +171,14 @@ class Registry:
         """Keep a copy of the database before its schema changes; nothing without a user state."""
         if self.root is None:
             return
-        from mam.adapters.store import copy_before_migration
+        from mam.adapters.store import backup_file
 
-        folder = copy_before_migration.folder_of(
-            self.root.user_state.folder, self.root.verdict().id, self.paths.state
-        )
-        copy_before_migration.write(connection, folder, schema_number, self.clock())
+        root_id, now = self.root.verdict().id, self.clock()
+        folder = backup_file.folder_of(self.root.user_state.folder, root_id, self.paths.state)
+        path = backup_file.new_path(folder, backup_file.MIGRATION, now, schema_number=schema_number)
+        facts = backup_file.facts_of(self.paths, root_id, now, backup_file.MIGRATION)
+        # A damaged database is copied as well: without a copy nothing could be changed any more.
+        backup_file.write(connection, path, facts, is_checked=False)
 
     @contextmanager
     def reporting(self) -> Iterator[None]:

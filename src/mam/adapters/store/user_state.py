@@ -125,9 +125,12 @@ class UserState:
 
     def _keep_copy(self, connection: sqlite3.Connection, schema_number: str) -> None:
         """Keep a copy of the user state beside it before its schema changes."""
-        from mam.adapters.store import copy_before_migration
+        from mam.adapters.store import backup_file
 
-        copy_before_migration.write(connection, self.folder, schema_number, self.clock(), prefix="user-")
+        path = backup_file.new_path(
+            self.folder, backup_file.MIGRATION, self.clock(), schema_number=schema_number, prefix="user-"
+        )
+        backup_file.write(connection, path, None, is_checked=False)
 
     def _take_over(self, connection: sqlite3.Connection) -> None:
         """Copy roots, leases and starts from the file of mam 0.1, once. The file stays as it is."""

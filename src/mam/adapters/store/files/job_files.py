@@ -17,6 +17,7 @@ from mam.adapters.store import fifo_lock
 from mam.adapters.store.database import errors
 from mam.adapters.system import atomic_file
 from mam.core.errors import NotAllowed, RegistryBusy
+from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,29 @@ def read_token(folder: str, job_id: str) -> str | None:
     if not is_private:
         raise NotAllowed(f"other users can read {path}", hint=f"chmod 600 {path}, if nobody has read it")
     return token
+
+
+def tokens(folder: str) -> dict[str, str]:
+    """Return the tokens in a folder of jobs by id, without those that other users could have read."""
+    found = {}
+    with errors(folder):
+        try:
+            names = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        for name in names:
+            job_id, suffix = os.path.splitext(name)
+            if suffix != ".token" or not is_job_id(job_id):
+                continue
+            try:
+                token, is_private = _token_in(os.path.join(folder, name))
+            except OSError as error:
+                if error.errno not in _SPOILED:
+                    raise
+                continue
+            if token and is_private:
+                found[job_id] = token
+    return found
 
 
 def signing_token(folder: str, job_id: str) -> str:

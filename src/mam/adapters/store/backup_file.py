@@ -1,0 +1,383 @@
+"""Copies of a database, each in one file: the format, the names, and the folder in the user state.
+
+A copy is a sound SQLite database with the tables of its source, without a log beside it. Its table `backup`
+says of which root it is and when it was made, and may have the tokens of jobs. It has its name only once it
+is complete and on the disk. All but the newest copies of a root are compressed with gzip.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sqlite3
+import stat
+from contextlib import contextmanager, suppress
+
+from mam.adapters.store import database
+from mam.adapters.system.atomic_file import discard, flush_folder
+from mam.core.errors import RegistryBusy
+from mam.core.job_event import is_job_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, BinaryIO
+
+    from mam.adapters.store.root_paths import RootPaths
+
+BACKUPS = "backups"
+CHANGE, MANUAL, MIGRATION = "change", "manual", "migration"
+_BEFORE_MIGRATION = "before-migration-of-"
+_PACKED, _UNFINISHED = ".gz", ".new"
+_NAME = re.compile(r"(\d{8}T\d{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
+_MAGIC = b"\x1f\x8b"
+# Measured on a database of 23 MB: level 6 makes a third of it at 36 MB/s; LZMA a quarter at 2 MB/s.
+_LEVEL = 6
+# A compressed file that somebody hands over may claim to be of any size.
+_LARGEST, _PIECE = 8 << 30, 1 << 20
+_LONGEST_TOKEN = 4096
+_LOCK, _PATIENCE = "queue", 10.0
+# A process that writes a file for so long is not there any more.
+_STRAY_SECONDS = 3600.0
+
+
+_TEXTS = ("reason", "registry", "root", "state", "version")
+
+
+class BackupFacts:
+    """What a copy says about itself. `tokens` has the tokens of jobs by id; None if they were left out."""
+
+    __slots__ = ("made_at", "reason", "registry", "root", "root_id", "state", "tokens", "version")
+
+    def __init__(
+        self,
+        *,
+        root_id: str | None,
+        root: str,
+        registry: str,
+        state: str,
+        made_at: float,
+        version: str,
+        reason: str,
+        tokens: Mapping[str, str] | None = None,
+    ) -> None:
+        """`registry` and `state` are the paths of the YAML file and of the folder of the state."""
+        self.root_id = root_id
+        self.root = root
+        self.registry = registry
+        self.state = state
+        self.made_at = made_at
+        self.version = version
+        self.reason = reason
+        self.tokens = tokens
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the facts as they are recorded."""
+        facts = {name: getattr(self, name) for name in self.__slots__ if name != "tokens"}
+        return facts if self.tokens is None else {**facts, "tokens": dict(self.tokens)}
+
+
+def facts_of(
+    paths: RootPaths, root_id: str | None, now: float, reason: str, *, with_tokens: bool = True
+) -> BackupFacts:
+    """Return what a copy of a root's state says that is made now."""
+    from mam.adapters.store.files import job_files
+    from mam.core.mam_version import VERSION
+
+    return BackupFacts(
+        root_id=root_id,
+        root=paths.root,
+        registry=paths.yaml,
+        state=paths.state,
+        made_at=now,
+        version=VERSION,
+        reason=reason,
+        tokens=job_files.tokens(paths.jobs) if with_tokens else None,
+    )
+
+
+class Copy:
+    """A copy in a folder of copies."""
+
+    __slots__ = ("is_compressed", "made_at", "path", "reason", "size")
+
+    def __init__(self, path: str, made_at: float, reason: str, size: int, *, is_compressed: bool) -> None:
+        self.path = path
+        self.made_at = made_at
+        self.reason = reason
+        self.size = size
+        self.is_compressed = is_compressed
+
+
+def folder_of(user_folder: str, root_id: str | None, state: str) -> str:
+    """Return the folder of the copies of a root. A root without an id is named by the path of its state."""
+    if root_id is None:
+        import hashlib
+
+        root_id = f"path-{hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
+    return os.path.join(user_folder, BACKUPS, root_id)
+
+
+def copies(user_folder: str, root_id: str | None, state: str | None = None) -> list[Copy]:
+    """Return the copies of a root, the newest first.
+
+    With `state`, also those that were made before the root had an id.
+    """
+    folders = {folder_of(user_folder, root_id, state or "")} if root_id or state else set()
+    if state:
+        folders.add(folder_of(user_folder, None, state))
+    listed = [copy for folder in folders for copy in copies_in(folder)]
+    return sorted(listed, key=lambda copy: (copy.made_at, copy.path), reverse=True)
+
+
+def copies_in(folder: str) -> list[Copy]:
+    """Return the copies in a folder, in no order."""
+    with database.errors(folder):
+        try:
+            entries = {entry.name: entry for entry in os.scandir(folder)}
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        listed = []
+        for name, entry in entries.items():
+            match = _NAME.fullmatch(name)
+            # A crash may leave a file beside the compressed one that takes its place.
+            if match is None or (match[3] and name.removesuffix(_PACKED) in entries):
+                continue
+            with suppress(FileNotFoundError):
+                facts = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(facts.st_mode):
+                    reason = MIGRATION if match[2].startswith(_BEFORE_MIGRATION) else match[2]
+                    moment = _seconds(match[1])
+                    listed.append(
+                        Copy(entry.path, moment, reason, facts.st_size, is_compressed=bool(match[3]))
+                    )
+        return listed
+
+
+def _seconds(moment: str) -> float:
+    import calendar
+    import time
+
+    return float(calendar.timegm(time.strptime(moment, "%Y%m%dT%H%M%SZ")))
+
+
+def new_path(folder: str, reason: str, now: float, *, schema_number: str = "", prefix: str = "") -> str:
+    """Return a path for a new copy in a folder. The name says the reason, and the schema before a migration.
+
+    A new copy always has the latest time of all, also after the clock was put back: the names give the order.
+    """
+    from time import gmtime, strftime
+
+    latest = max((copy.made_at for copy in copies_in(folder)), default=0.0)
+    moment = strftime("%Y%m%dT%H%M%SZ", gmtime(max(now, latest + 1)))
+    word = f"{_BEFORE_MIGRATION}{schema_number}" if reason == MIGRATION else reason
+    return os.path.join(folder, f"{prefix}{moment}-{word}.db")
+
+
+def write(
+    connection: sqlite3.Connection,
+    path: str,
+    facts: BackupFacts | None,
+    *,
+    is_checked: bool = True,
+    is_compact: bool = False,
+) -> None:
+    """Copy a database as it is into a file, flushed to the disk; a file of that name is replaced.
+
+    `facts` is None for a database that is not the state of a root. `is_checked` refuses a damaged source,
+    so that no damaged copy takes the place of a sound one. `is_compact` leaves out the free space, which
+    may hold what was deleted. Raises a MamError if the copy cannot be made, and leaves nothing then.
+    """
+    unfinished = f"{path}.{os.getpid()}{_UNFINISHED}"
+    with database.errors(path):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with _finished_or_removed(unfinished, path):
+            handle = os.open(unfinished, _FLAGS, 0o600)
+            try:
+                # The log of the source is part of the copy already; a copy is one file.
+                _fill(connection, unfinished, facts, is_checked=is_checked, is_compact=is_compact)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def _finished_or_removed(unfinished: str, path: str) -> Iterator[None]:
+    """Give an unfinished file its name if the block ends well; otherwise remove it."""
+    try:
+        yield
+        os.replace(unfinished, path)
+    except BaseException:
+        for name in (unfinished, f"{unfinished}-journal"):
+            discard(name)
+        raise
+    flush_folder(os.path.dirname(path))
+
+
+def _fill(
+    connection: sqlite3.Connection,
+    target: str,
+    facts: BackupFacts | None,
+    *,
+    is_checked: bool,
+    is_compact: bool,
+) -> None:
+    copy = sqlite3.connect(target, isolation_level=None)
+    try:
+        connection.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
+        # The file is flushed once it is complete.
+        copy.execute("PRAGMA synchronous=OFF")
+        if is_checked:
+            _check(copy, source=connection.execute("PRAGMA database_list").fetchone()[2])
+        if facts is not None:
+            _record(copy, facts)
+        if is_compact:
+            copy.execute("VACUUM")
+    finally:
+        copy.close()
+
+
+def _check(copy: sqlite3.Connection, source: str) -> None:
+    """Refuse a damaged copy: the database that it was made of is damaged as well."""
+    with database.errors(source):
+        (verdict,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise database.damaged(source, verdict.splitlines()[-1])
+
+
+def _record(copy: sqlite3.Connection, facts: BackupFacts) -> None:
+    copy.execute("BEGIN")
+    copy.execute("CREATE TABLE IF NOT EXISTS backup(key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    copy.execute("DELETE FROM backup")
+    rows = [(key, json.dumps(value)) for key, value in facts.as_json().items()]
+    copy.executemany("INSERT INTO backup VALUES(?, ?)", rows)
+    copy.execute("COMMIT")
+
+
+def read_facts(connection: sqlite3.Connection, path: str) -> BackupFacts | None:
+    """Return what a copy says about itself; None if it says nothing, as copies of an older mam.
+
+    Raises RegistryCorrupt if it says what no mam has written: anybody may hand over a file.
+    """
+    with database.errors(path):
+        if not connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE type='table' AND name='backup'"
+        ).fetchone():
+            return None
+        values = {key: json.loads(value) for key, value in connection.execute("SELECT * FROM backup")}
+    texts = {name: value for name, value in values.items() if name in _TEXTS and isinstance(value, str)}
+    root_id, tokens, made_at = (values.get(name) for name in ("root_id", "tokens", "made_at"))
+    if not (
+        len(texts) == len(_TEXTS)
+        and (root_id is None or isinstance(root_id, str))
+        and isinstance(made_at, float | int)
+        and math.isfinite(made_at)
+        and (tokens is None or _are_tokens(tokens))
+    ):
+        raise database.damaged(path, "its table 'backup' is not readable")
+    return BackupFacts(root_id=root_id, made_at=float(made_at), tokens=tokens, **texts)
+
+
+def _are_tokens(document: object) -> bool:
+    return isinstance(document, dict) and all(
+        is_job_id(job_id)
+        and isinstance(token, str)
+        and 0 < len(token) <= _LONGEST_TOKEN
+        and token.isascii()
+        and token.isprintable()
+        for job_id, token in document.items()
+    )
+
+
+@contextmanager
+def open_copy(path: str) -> Iterator[str]:
+    """Give the path of the database of a copy. A compressed one is unpacked into a private folder first.
+
+    The path is for `database.connect_to_copy` and for `salvage`: do not open it for writing.
+    """
+    import shutil
+    import tempfile
+
+    with database.errors(path):
+        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise database.damaged(path, "it is not a regular file")
+        with database.errors(path):
+            is_packed = file.read(len(_MAGIC)) == _MAGIC
+        if not is_packed:
+            yield path
+            return
+        file.seek(0)
+        folder = tempfile.mkdtemp(prefix="mam-backup-")
+        try:
+            name = os.path.join(folder, "copy.db")
+            with database.errors(path):
+                _unpack(file, name, path)
+            yield name
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unpack(file: BinaryIO, name: str, path: str) -> None:
+    import gzip
+    import zlib
+
+    length = 0
+    with gzip.GzipFile(fileobj=file) as source, open(name, "xb") as target:
+        try:
+            while piece := source.read(_PIECE):
+                length += len(piece)
+                if length > _LARGEST:
+                    raise database.damaged(path, "it is too large to be unpacked")
+                target.write(piece)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise database.damaged(path, f"it cannot be unpacked ({error})") from error
+
+
+def compress(path: str) -> str:
+    """Replace a copy by a compressed one; return the path of that."""
+    import gzip
+    import shutil
+
+    packed = path + _PACKED
+    unfinished = f"{packed}.{os.getpid()}{_UNFINISHED}"
+    with database.errors(packed):
+        with _finished_or_removed(unfinished, packed), open(path, "rb") as source:
+            handle = os.open(unfinished, _FLAGS, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, filename="") as target:
+                    shutil.copyfileobj(source, target, _PIECE)
+                file.flush()
+                os.fsync(file.fileno())
+        discard(path)
+    return packed
+
+
+@contextmanager
+def only_one(folder: str) -> Iterator[None]:
+    """Let one process at a time add, change and remove copies in a folder; remove what a dead one left."""
+    import time
+
+    from mam.adapters.store import fifo_lock
+
+    with database.errors(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        try:
+            with fifo_lock.hold(os.path.join(folder, _LOCK), _PATIENCE):
+                for entry in os.scandir(folder):
+                    with suppress(FileNotFoundError):
+                        age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                        if _UNFINISHED in entry.name and age > _STRAY_SECONDS:
+                            os.unlink(entry.path)
+                yield
+        except fifo_lock.QueueStuck:
+            raise RegistryBusy(
+                f"another process works on the copies in {folder}", hint="repeat the command"
+            ) from None
