@@ -1,5 +1,7 @@
 """A resident in a thread of the test, and what it told."""
 
+from pathlib import Path
+
 from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 
 
@@ -14,3 +16,9 @@ def run_apart(watching, wake):
 
 def classes(told):
     return [(one["class"], one["session"]) for report in told for one in report.get("drifts", [])]
+
+
+def is_listening_to(pid, number):
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    caught = next(line for line in lines if line.startswith("SigCgt:"))
+    return int(caught.split()[1], 16) >> (number - 1) & 1

@@ -14,6 +14,7 @@ from tests.adapters.store.making import NOON, Store
 
 from mam.adapters.store import backup_file, database
 from mam.adapters.store.files import job_files
+from mam.core.backup_rotation import CHANGE, MANUAL, MIGRATION
 from mam.core.errors import DiskFull, MamError, RegistryCorrupt
 
 TOKEN = "ab" * 32
@@ -31,11 +32,11 @@ def store(filled) -> Store:
     return filled.store
 
 
-def facts(store: Store, reason: str = backup_file.CHANGE, **options):
+def facts(store: Store, reason: str = CHANGE, **options):
     return backup_file.facts_of(store.paths, ROOT_ID, NOON, reason, **options)
 
 
-def made(store: Store, folder: Path, reason: str = backup_file.CHANGE, now: float = NOON, **options) -> str:
+def made(store: Store, folder: Path, reason: str = CHANGE, now: float = NOON, **options) -> str:
     """Make a copy in a folder; return its path."""
     path = backup_file.new_path(str(folder), reason, now)
     connection = sqlite3.connect(store.paths.db)
@@ -119,7 +120,7 @@ def test_a_compressed_copy_gives_the_same_database(store, tmp_path) -> None:
 
 def test_the_names_give_the_order_also_after_the_clock_was_put_back(store, tmp_path) -> None:
     for now in (NOON, NOON, NOON - 3600):
-        made(store, tmp_path, backup_file.MANUAL, now)
+        made(store, tmp_path, MANUAL, now)
     assert listed(tmp_path) == [(NOON + count, "manual", False) for count in (2, 1, 0)]
 
 
@@ -127,9 +128,9 @@ def test_copies_of_a_root_are_listed_with_those_from_before_it_had_an_id(store, 
     user = str(tmp_path)
     for root_id, now in ((None, NOON), (ROOT_ID, NOON + 60)):
         folder = backup_file.folder_of(user, root_id, store.paths.state)
-        path = backup_file.new_path(folder, backup_file.MIGRATION, now, schema_number="8.1")
+        path = backup_file.new_path(folder, MIGRATION, now, schema_number="8.1")
         connection = sqlite3.connect(store.paths.db)
-        backup_file.write(connection, path, facts(store, backup_file.MIGRATION))
+        backup_file.write(connection, path, facts(store, MIGRATION))
         connection.close()
         (Path(folder) / "notes.txt").write_text("mine", encoding="utf-8")
     copies = backup_file.copies(user, ROOT_ID, store.paths.state)

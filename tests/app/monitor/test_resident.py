@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.app.watching import classes
+from tests.app.watching import classes, is_listening_to
 
 import mam
 from mam.adapters.store.tables import drifts
@@ -207,12 +207,6 @@ def test_told_again_and_again_it_ends_no_later(fleet, monitor, tmux_server, unti
         assert running.poll() in (0, -signal.SIGTERM)
     finally:
         os.kill(server, signal.SIGCONT)
-
-
-def is_listening_to(pid, number):
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    caught = next(line for line in lines if line.startswith("SigCgt:"))
-    return int(caught.split()[1], 16) >> (number - 1) & 1
 
 
 def test_who_follows_is_told_who_needs_a_person(fleet, monitor, until) -> None:

@@ -17,7 +17,8 @@ from contextlib import contextmanager, suppress
 
 from mam.adapters.store import database
 from mam.adapters.system.atomic_file import discard, flush_folder
-from mam.core.errors import RegistryBusy
+from mam.core.backup_rotation import MIGRATION, Copy
+from mam.core.errors import DiskFull, RegistryBusy
 from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from mam.adapters.store.root_paths import RootPaths
 
 BACKUPS = "backups"
-CHANGE, MANUAL, MIGRATION = "change", "manual", "migration"
 _BEFORE_MIGRATION = "before-migration-of-"
 _PACKED, _UNFINISHED = ".gz", ".new"
 _NAME = re.compile(r"(\d{8}T\d{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
@@ -38,6 +38,8 @@ _LEVEL = 6
 # A compressed file that somebody hands over may claim to be of any size.
 _LARGEST, _PIECE = 8 << 30, 1 << 20
 _LONGEST_TOKEN = 4096
+# An automatic copy leaves so many bytes of the disk free.
+_ROOM = 16 << 20
 _LOCK, _PATIENCE = "queue", 10.0
 # A process that writes a file for so long is not there any more.
 _STRAY_SECONDS = 3600.0
@@ -96,19 +98,6 @@ def facts_of(
         reason=reason,
         tokens=job_files.tokens(paths.jobs) if with_tokens else None,
     )
-
-
-class Copy:
-    """A copy in a folder of copies."""
-
-    __slots__ = ("is_compressed", "made_at", "path", "reason", "size")
-
-    def __init__(self, path: str, made_at: float, reason: str, size: int, *, is_compressed: bool) -> None:
-        self.path = path
-        self.made_at = made_at
-        self.reason = reason
-        self.size = size
-        self.is_compressed = is_compressed
 
 
 def folder_of(user_folder: str, root_id: str | None, state: str) -> str:
@@ -358,6 +347,37 @@ def compress(path: str) -> str:
                 os.fsync(file.fileno())
         discard(path)
     return packed
+
+
+def remove(copy: Copy) -> None:
+    """Remove a copy, also what a crash left of its compression."""
+    with database.errors(copy.path):
+        discard(copy.path)
+        if not copy.is_compressed:
+            discard(copy.path + _PACKED)
+
+
+def take_over(folder: str, former: str) -> None:
+    """Move the copies that were made before the root had an id to the others."""
+    with database.errors(folder):
+        for copy in copies_in(former):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            os.rename(copy.path, os.path.join(folder, os.path.basename(copy.path)))
+        with suppress(OSError):
+            # It does not exist, or something else is in it.
+            os.rmdir(former)
+
+
+def check_room(folder: str, size: int) -> None:
+    """Raise DiskFull if a copy of that size, and its compression, would leave too little for the state."""
+    needed = 2 * size + _ROOM
+    with database.errors(folder):
+        facts = os.statvfs(folder)
+    if facts.f_bavail * facts.f_frsize < needed:
+        raise DiskFull(
+            f"there is too little space for a copy in {folder}: it needs {needed >> 20} MiB",
+            hint="free some space; what is recorded is not affected",
+        )
 
 
 @contextmanager

@@ -172,11 +172,12 @@ class Registry:
         if self.root is None:
             return
         from mam.adapters.store import backup_file
+        from mam.core.backup_rotation import MIGRATION
 
         root_id, now = self.root.verdict().id, self.clock()
         folder = backup_file.folder_of(self.root.user_state.folder, root_id, self.paths.state)
-        path = backup_file.new_path(folder, backup_file.MIGRATION, now, schema_number=schema_number)
-        facts = backup_file.facts_of(self.paths, root_id, now, backup_file.MIGRATION)
+        path = backup_file.new_path(folder, MIGRATION, now, schema_number=schema_number)
+        facts = backup_file.facts_of(self.paths, root_id, now, MIGRATION)
         # A damaged database is copied as well: without a copy nothing could be changed any more.
         backup_file.write(connection, path, facts, is_checked=False)
 

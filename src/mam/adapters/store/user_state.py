@@ -126,9 +126,10 @@ class UserState:
     def _keep_copy(self, connection: sqlite3.Connection, schema_number: str) -> None:
         """Keep a copy of the user state beside it before its schema changes."""
         from mam.adapters.store import backup_file
+        from mam.core.backup_rotation import MIGRATION
 
         path = backup_file.new_path(
-            self.folder, backup_file.MIGRATION, self.clock(), schema_number=schema_number, prefix="user-"
+            self.folder, MIGRATION, self.clock(), schema_number=schema_number, prefix="user-"
         )
         backup_file.write(connection, path, None, is_checked=False)
 

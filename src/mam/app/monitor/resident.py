@@ -24,6 +24,7 @@ from mam.app.context.resident_start_and_lock import lock
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify
+from mam.app.monitor.backup_task import BackupTask
 from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.retention import RetentionTask
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
@@ -91,6 +92,7 @@ class Resident:
         self.caller = caller
         self.tell = tell
         self.relays = RelayPool(context, self.caller, tell, always=subscribe)
+        self.copies = BackupTask(context)
         self.tasks: list[ResidentTask] = [
             self.relays,
             DeliveryTask(context),
@@ -98,6 +100,8 @@ class Resident:
             TeamTask(context),
             RetentionTask(context),
             *tasks,
+            # The last one, because it copies what the others change.
+            self.copies,
         ]
         self.exits = ExitWatch()
         self.files = FileWatch()
@@ -124,6 +128,7 @@ class Resident:
             with stop_handle() as wake:
                 return self._loop(wake, limits or MonitorTimeouts(), while_any)
         except StopOverdue:
+            self.copies.leave_last()
             return _STOPPED
         finally:
             self.close()
@@ -135,11 +140,14 @@ class Resident:
             return self.lock.take({**process.me().as_json(), "version": mam.__version__})
 
     def close(self) -> None:
-        """Close all watches, and release the root's lock."""
+        """Close all watches, release the root's lock, and copy what changed last."""
         self.relays.close()
         self.exits.close()
         self.files.close()
+        # Before the copy: whoever needs a resident now starts one.
         self.lock.release()
+        if error := self.copies.close():
+            self.tell({"error": error.as_json()["error"]})
 
     def _loop(self, wake: int, limits: MonitorTimeouts, while_any: bool) -> str:
         self._pass()
