@@ -4,6 +4,7 @@ import fcntl
 import os
 import threading
 import time
+from pathlib import Path
 
 from mam.adapters.store.process_lock import ProcessLock
 
@@ -29,4 +30,54 @@ def test_asking_for_the_holder_does_not_block_taking(tmp_path) -> None:
     lock = ProcessLock(path)
     assert lock.take({"pid": 1})
     release.join()
+    lock.release()
+
+
+def test_e11_a_deleted_file_lets_no_second_holder_in(tmp_path) -> None:
+    first, second = (ProcessLock(str(tmp_path / "lock")) for _ in range(2))
+    assert first.take({"pid": 1})
+    Path(first.path).unlink()
+    assert first.is_lost()
+    assert not second.take({"pid": 2})
+    assert not Path(first.path).exists(), "who is refused has made no file"
+    assert first.take_again({"pid": 1})
+    assert not first.is_lost()
+    assert second.holder() == {"pid": 1}
+    first.release()
+    assert second.take({"pid": 2})
+    second.release()
+
+
+def test_e11_a_holder_gives_way_to_one_that_locks_only_the_file(tmp_path) -> None:
+    """As mam 0.1 does."""
+    path = str(tmp_path / "lock")
+    lock = ProcessLock(path)
+    assert lock.take({"pid": 1})
+    Path(path).unlink()
+    other = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    assert lock.is_lost()
+    assert not lock.take_again({"pid": 1})
+    os.close(other)
+    assert lock.take({"pid": 3}), "and it holds nothing any more"
+    lock.release()
+
+
+def test_e11_a_holder_gives_way_where_the_whole_folder_is_another_one(tmp_path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    lock = ProcessLock(str(folder / "lock"))
+    assert lock.take({"pid": 1})
+    folder.rename(tmp_path / "former")
+    assert not lock.take_again({"pid": 1})
+    folder.mkdir()
+    assert not lock.take_again({"pid": 1})
+    lock.release()
+
+
+def test_a_holder_describes_itself_anew(tmp_path) -> None:
+    lock, reader = (ProcessLock(str(tmp_path / "lock")) for _ in range(2))
+    assert lock.take({"pid": 1, "text": "a long description"})
+    lock.rewrite({"pid": 1})
+    assert reader.holder() == {"pid": 1}
     lock.release()

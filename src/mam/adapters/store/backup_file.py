@@ -101,12 +101,17 @@ def facts_of(
 
 
 def folder_of(user_folder: str, root_id: str | None, state: str) -> str:
-    """Return the folder of the copies of a root. A root without an id is named by the path of its state."""
-    if root_id is None:
-        import hashlib
+    """Return the folder of the copies of a root."""
+    return os.path.join(user_folder, BACKUPS, name_of_root(root_id, state))
 
-        root_id = f"path-{hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
-    return os.path.join(user_folder, BACKUPS, root_id)
+
+def name_of_root(root_id: str | None, state: str) -> str:
+    """Return the id of a root; one that has none yet is named by the path of its state."""
+    if root_id is not None:
+        return root_id
+    import hashlib
+
+    return f"path-{hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
 
 
 def copies(user_folder: str, root_id: str | None, state: str | None = None) -> list[Copy]:

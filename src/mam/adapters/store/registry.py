@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.adapters.store.intents import Intent
+    from mam.adapters.store.newest_mam import ThisMam
     from mam.adapters.store.root_identity import RootIdentity
     from mam.adapters.store.root_paths import RootPaths
     from mam.core.session_row import Row
@@ -74,9 +75,11 @@ class Registry:
         clock: Callable[[], float],
         root: RootIdentity | None = None,
         safety: RootSafety | None = None,
+        this_mam: ThisMam | None = None,
     ) -> None:
         """Store the paths; open nothing yet. Without `root` every root counts as known."""
         self.paths = paths
+        self.this_mam = this_mam
         self.clock = clock
         self.root = root
         self.safety = safety or RootSafety(paths)
@@ -323,6 +326,8 @@ class Registry:
                 transaction = Transaction(connection, self.clock())
                 if self.root is not None and not self._is_reporting:
                     self.root.check_place(transaction)
+                    if self.this_mam is not None:
+                        self.this_mam.note(transaction)
                 yield transaction
         except Unavailable:
             self.close()

@@ -385,3 +385,19 @@ CREATE TABLE scripts(
 ) WITHOUT ROWID;
 """,
 )
+
+USER_ADDITIONS = (
+    # The starts of a resident since one last ran well. The next one does not come before `next_at`.
+    (
+        "resident_starts",
+        "root_id",
+        """
+CREATE TABLE resident_starts(
+  root_id TEXT PRIMARY KEY,
+  count INTEGER NOT NULL,
+  at REAL NOT NULL,
+  next_at REAL NOT NULL
+) WITHOUT ROWID;
+""",
+    ),
+)

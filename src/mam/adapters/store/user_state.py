@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from mam.adapters.store import database, launch_secret, schema
 from mam.core.errors import Damaged, InvalidSettings, Unavailable
+from mam.core.growing_pause import pause_after
 from mam.core.root_state import KnownRoot
 
 TYPE_CHECKING = False
@@ -48,6 +49,21 @@ class Lease:
         return self.session_id == other.session_id and (
             self.root_id is None or other.root_id is None or self.root_id == other.root_id
         )
+
+
+class ResidentStarts:
+    """The starts of the resident of a root since one last ran well: how many, the last, and the next."""
+
+    __slots__ = ("at", "count", "next_at")
+
+    def __init__(self, count: int, at: float, next_at: float) -> None:
+        self.count = count
+        self.at = at
+        self.next_at = next_at
+
+    def is_resting(self, now: float) -> bool:
+        """Tell whether it is too early for another start. A clock that was put back does not make it so."""
+        return self.at <= now < self.next_at
 
 
 def state_home(environ: Mapping[str, str]) -> str:
@@ -111,7 +127,12 @@ class UserState:
             with database.errors(self.folder):
                 os.makedirs(self.folder, mode=0o700, exist_ok=True)
             connection = database.connect(
-                self.path, schema.USER_MIGRATIONS, create=True, with_wal=False, keep_copy=self._keep_copy
+                self.path,
+                schema.USER_MIGRATIONS,
+                schema.USER_ADDITIONS,
+                create=True,
+                with_wal=False,
+                keep_copy=self._keep_copy,
             )
             self.close()
             self._connection = connection
@@ -180,7 +201,9 @@ class UserState:
         if self._connection is None:
             if not os.path.exists(self.path):
                 return None
-            self._connection = database.connect_to_read(self.path, schema.USER_MIGRATIONS)
+            self._connection = database.connect_to_read(
+                self.path, schema.USER_MIGRATIONS, schema.USER_ADDITIONS
+            )
         return self._connection
 
     def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -431,6 +454,39 @@ class UserState:
                     launch_secret.remove(entry.path)
             except OSError:
                 continue
+
+    def begin_resident_start(self, root_id: str) -> bool:
+        """Record that a resident of a root is started now; False if it is too early after the last start.
+
+        The pause grows with each start until `note_good_resident`. Two processes never start one at once.
+        """
+        now = self.clock()
+        with self._using() as connection, database.transaction(connection, self.path):
+            last = self.resident_starts(root_id)
+            if last is not None and last.is_resting(now):
+                return False
+            count = 1 if last is None else last.count + 1
+            connection.execute(
+                "INSERT OR REPLACE INTO resident_starts VALUES(?, ?, ?, ?)",
+                (root_id, count, now, now + pause_after(count)),
+            )
+        return True
+
+    def resident_starts(self, root_id: str | None) -> ResidentStarts | None:
+        """Return the starts of a resident since one last ran well; None without any."""
+        query = "SELECT count, at, next_at FROM resident_starts WHERE root_id=?"
+        return next((ResidentStarts(*row) for row in self._read(query, (root_id,))), None)
+
+    def note_good_resident(self, root_id: str) -> None:
+        """Record that the resident of a root has run well, or has ended because nothing needs it."""
+        if self.resident_starts(root_id) is not None:
+            with self._using() as connection:
+                connection.execute("DELETE FROM resident_starts WHERE root_id=?", (root_id,))
+
+    @property
+    def resident_logs(self) -> str:
+        """The folder of the logs of residents."""
+        return os.path.join(self.folder, "residents")
 
     def _end_session_secrets(
         self, connection: sqlite3.Connection, root_id: str | None, session_id: str

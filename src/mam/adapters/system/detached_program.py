@@ -11,8 +11,12 @@ if TYPE_CHECKING:
 _DETACH_SECONDS = 5.0
 
 
-def detach(argv: list[str], environ: Mapping[str, str], cwd: str) -> bool:
-    """Start a program that outlives this process and is not its child; False if the start failed."""
+def detach(argv: list[str], environ: Mapping[str, str], cwd: str, output: str = "/dev/null") -> bool:
+    """Start a program that outlives this process and is not its child; False if the start failed.
+
+    What it prints is appended to the file `output`.
+    """
     # The shell starts the program and ends at once, so that this process need not reap the program.
-    script = 'cd "$1" && shift && "$@" </dev/null >/dev/null 2>&1 &'
-    return Running(["/bin/sh", "-c", script, "sh", cwd, *argv], environ).finish(_DETACH_SECONDS).status == 0
+    script = 'cd "$1" && output=$2 && shift 2 && "$@" </dev/null >>"$output" 2>&1 &'
+    words = ["/bin/sh", "-c", script, "sh", cwd, output, *argv]
+    return Running(words, environ).finish(_DETACH_SECONDS).status == 0

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mam.app.api.skills import Skills
     from mam.app.api.tasks import Tasks
     from mam.app.api.teams import Teams
-    from mam.app.monitor.resident import ResidentTask
+    from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.caller import Caller
     from mam.core.settings import Settings
 
@@ -139,9 +139,13 @@ class Fleet:
         from mam.app.sessions.init import init
 
         self._access.check("Fleet.init")
-        if self._access.context.paths.root == self._access.context.workspace:
-            self._access.begin()
-        return init(self._access.context, self._access.caller)
+        if self._access.context.paths.root != self._access.context.workspace:
+            return init(self._access.context, self._access.caller)
+        self._access.begin()
+        try:
+            return init(self._access.context, self._access.caller)
+        finally:
+            self._access.end()
 
     def init_trust(self, *, keep: bool = False) -> Document:
         """Take in a root that somebody else made; with `keep`, release at once what was parked.

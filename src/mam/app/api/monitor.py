@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, changing, checked, in_own_root
+from mam.app.api.verb_group import VerbGroup, checked, in_own_root, watching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Monitor(VerbGroup):
         self._access.act_as_user()
         return self._run(tell, timeout=timeout, idle_timeout=idle_timeout, while_any=while_any)
 
-    @changing
+    @watching
     def _run(
         self, tell: Callable[[Document], None], *, timeout: float, idle_timeout: float, while_any: bool
     ) -> str:
@@ -55,7 +55,7 @@ class Monitor(VerbGroup):
             MonitorTimeouts(timeout, idle_timeout), while_any=while_any
         )
 
-    @changing
+    @watching
     def attend(
         self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
     ) -> str:
@@ -67,7 +67,7 @@ class Monitor(VerbGroup):
             self._context, self._caller, tell, MonitorTimeouts(timeout, idle_timeout), self._access.tasks
         )
 
-    @changing
+    @watching
     def run_subscribed(
         self,
         tell: Callable[[Document], None],

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.teams import Member
     from mam.app.context.context import Context
-    from mam.app.monitor.resident import ResidentTask
+    from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.caller import Caller
 
     GroupT = TypeVar("GroupT", bound="VerbGroup")
@@ -96,11 +96,31 @@ class Access:
 
             finish_spawns(self.context)
 
-    def end(self) -> None:
-        """Conclude a change: publish what it recorded, if no resident runs."""
+    def end(self, *, starts_resident: bool = True) -> None:
+        """Conclude a change: publish what it recorded, if no resident runs, and see to it that one does."""
         if self.context.root.refusal() is not None:
             # The database of somebody else may name any broker.
             return
+        self._publish()
+        if starts_resident:
+            self.start_resident()
+
+    def start_resident(self) -> None:
+        """Start a resident if the root needs one and has none; a failure is only a warning."""
+        from mam.app.context.resident_start_and_lock import ensure_if_needed
+        from mam.core.errors import MamError, RootRefused
+
+        try:
+            if self.context.paths.exists() and self.context.root.refusal() is None:
+                ensure_if_needed(self.context)
+        except RootRefused:
+            # A verb that changes nothing of the root, such as `skills install`, works here all the same.
+            return
+        except MamError as error:
+            # What the verb was asked for is done, or has its own error.
+            self.context.warn(f"mam cannot tell whether a resident runs: {error.message}")
+
+    def _publish(self) -> None:
         from mam.adapters.store.tables import outbox
 
         nothing: list[str] = []
@@ -144,6 +164,21 @@ def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
             self._access.end()
 
     return change
+
+
+def watching(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
+    """Mark a verb that begins like a change, and is the resident: a person who ends it wants no other one."""
+
+    @functools.wraps(verb)
+    def watch(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        self._access.check(verb.__qualname__)
+        self._access.begin()
+        try:
+            return verb(self, *arguments, **options)
+        finally:
+            self._access.end(starts_resident=False)
+
+    return watch
 
 
 def acting(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
@@ -200,11 +235,14 @@ def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenat
 
 
 def checked(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that changes something and needs no preparation; only the caller's right is checked."""
+    """Mark a verb that changes something and needs no preparation."""
 
     @functools.wraps(verb)
     def check(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
         self._access.check(verb.__qualname__)
-        return verb(self, *arguments, **options)
+        try:
+            return verb(self, *arguments, **options)
+        finally:
+            self._access.start_resident()
 
     return check

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.kanban.board import Board
     from mam.app.context.context import Context
-    from mam.app.monitor.resident import ResidentTask
+    from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.caller import Caller
 
     Document = dict[str, Any]

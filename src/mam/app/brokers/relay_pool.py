@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _NET, _POLL = 60.0, 15.0
-_WORTH_SECONDS = 3600.0
 _GOODBYE_SECONDS = 0.5
 
 
@@ -92,7 +91,7 @@ class RelayPool:
 
     def is_needed(self) -> bool:
         """Tell whether the outbox has a row of the last hour; the resident does not stay for older ones."""
-        since = self.context.now() - _WORTH_SECONDS
+        since = self.context.now() - outbox.WORTH_SECONDS
         return self.context.registry.peek(
             lambda transaction: outbox.is_waiting_since(transaction, since), False
         )
@@ -117,7 +116,7 @@ class RelayPool:
                 self._states[document["broker"]["address"]] = document["broker"]["state"]
             self.tell(document)
         none: dict[str, Broker] = {}
-        since = self.context.now() - _WORTH_SECONDS
+        since = self.context.now() - outbox.WORTH_SECONDS
         in_use = (
             self.context.registry.peek(lambda transaction: _in_use(transaction, since), none)
             if self.is_alone

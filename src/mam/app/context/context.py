@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import time
 
+import mam
 from mam.adapters.store import root_paths
+from mam.adapters.store.newest_mam import ThisMam
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.root_identity import RootIdentity
 from mam.adapters.store.root_safety import RootSafety
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
         warn: Callable[[str], None]
 
 
+THIS_MAM = ThisMam(mam.__version__, os.path.dirname(os.path.realpath(mam.__file__)))
+
+
 def _say_nothing(_text: str) -> None:
     return
 
@@ -71,7 +76,7 @@ class Resources:
         self.safety = RootSafety(paths, lambda: load_user_settings(config).safe_roots, environ)
         self.user_state = UserState(state_home(environ), clock, former_file(environ))
         self.root = RootIdentity(paths, self.user_state, clock, self.safety)
-        self.registry = Registry(paths, clock, self.root, self.safety)
+        self.registry = Registry(paths, clock, self.root, self.safety, THIS_MAM)
         self._environ = environ
         self._servers: dict[str, Tmux] = {}
 

@@ -1,16 +1,18 @@
-"""Starting the resident on demand: a verb that starts a session also starts the resident of the root."""
+"""Starting the resident on demand: every changing verb starts the resident of the root, if one is needed."""
 
 from __future__ import annotations
 
 import os
 
+import mam
 from mam.adapters.store.process_lock import ProcessLock
-from mam.adapters.system import detached_program
-from mam.app.context import own_command
-from mam.core.inherited_variables import without_inherited
+from mam.core.mam_version import is_newer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.system.bounded_log import BoundedLog
     from mam.app.context.context import Context
 
 # Variables that describe the caller's session and terminal, which are not the resident's.
@@ -19,15 +21,41 @@ _CALLER_PREFIXES = ("MAM_", "TMUX")
 _KEPT = ("MAM_STATE_HOME", "TMUX_SERVER_NAME", "TMUX_TMPDIR")
 
 
+def ensure_if_needed(context: Context) -> None:
+    """Start a resident if this root needs one and none runs. It costs next to nothing where one runs."""
+    from mam.adapters.store.tables.resident_need import needs_resident
+
+    if has_resident(context) or not context.registry.peek(needs_resident, False):
+        return
+    # A tool of an agent may run in a container of its own, where a resident would see no process.
+    if context.root.verdict().elsewhere is None:
+        ensure(context)
+
+
 def ensure(context: Context, *, for_client: bool = False) -> None:
     """Start a resident for this root unless one runs or the setting is off. A failure is only a warning.
 
-    With `for_client` the resident waits a moment for the client to connect, even if no session runs. Raises
-    RootRefused for a root that mam may not change.
+    A resident of an older mam does not count: the new one takes its place. Where a newer mam has changed the
+    root, this one starts none. After a start that failed the next one waits. With `for_client` the resident
+    waits a moment for the client to connect, even if no session runs. Raises RootRefused for a root that mam
+    may not change.
     """
     context.root.check()
-    if context.settings().resident == "off" or lock(context).holder() is not None:
+    if context.settings().resident == "off" or has_resident(context):
         return
+    if (version := newer_mam(context)) is not None:
+        context.warn(
+            f"no resident runs. This mam {mam.__version__} starts none, because mam {version} changed the "
+            "root: use that one, or run mam monitor"
+        )
+    elif (root_id := context.root.verdict().id) is None or context.user_state.begin_resident_start(root_id):
+        _start(context, ["--awaits-client"] if for_client else [])
+
+
+def _start(context: Context, options: list[str]) -> None:
+    from mam.adapters.system import detached_program
+    from mam.core.inherited_variables import without_inherited
+
     environ = {
         key: value
         for key, value in without_inherited(context.environ).items()
@@ -36,13 +64,16 @@ def ensure(context: Context, *, for_client: bool = False) -> None:
     for name in _KEPT:
         if name in context.environ:
             environ[name] = context.environ[name]
-    options = ["--awaits-client"] if for_client else []
-    if not detached_program.detach([*command(context), *options], environ, context.paths.root):
+    log = resident_log(context)
+    output = log.path if log.prepare() else os.devnull
+    if not detached_program.detach([*command(context), *options], environ, context.paths.root, output):
         context.warn("no resident could be started; start one by hand: mam monitor")
 
 
 def command(context: Context) -> list[str]:
     """Return the command that runs the resident of a root."""
+    from mam.app.context import own_command
+
     root_options = ["--workspace", context.paths.root]
     if not context.paths.state.endswith("/.mam"):
         root_options += ["--registry", context.paths.yaml]
@@ -52,3 +83,31 @@ def command(context: Context) -> list[str]:
 def lock(context: Context) -> ProcessLock:
     """Return the lock that the one resident of a root holds."""
     return ProcessLock(os.path.join(context.paths.state, "resident.lock"))
+
+
+def has_resident(context: Context) -> bool:
+    """Tell whether a resident runs that is not of an older mam."""
+    holder = lock(context).holder()
+    return holder is not None and not is_older(holder)
+
+
+def is_older(holder: dict[str, Any]) -> bool:
+    """Tell whether the holder of the lock is of an older mam. mam 0.1 does not name its version."""
+    # In the moment in which a process takes the lock, the file says nothing of it yet.
+    return "pid" in holder and is_newer(mam.__version__, str(holder.get("version", "0.1.0")))
+
+
+def newer_mam(context: Context) -> str | None:
+    """Return the version of a newer mam that has changed the root and is still installed."""
+    from mam.app.context.context import THIS_MAM
+
+    return context.registry.peek(THIS_MAM.newer, None)
+
+
+def resident_log(context: Context) -> BoundedLog:
+    """Return the log of the residents of a root. It is part of the user state: a resident watches `.mam`."""
+    from mam.adapters.store.backup_file import name_of_root
+    from mam.adapters.system.bounded_log import BoundedLog
+
+    name = name_of_root(context.root.verdict().id, context.paths.state)
+    return BoundedLog(os.path.join(context.user_state.resident_logs, f"{name}.log"))

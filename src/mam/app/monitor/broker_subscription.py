@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import Context
-    from mam.app.monitor.resident import ResidentTask
+    from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.broker_address import Broker
     from mam.core.caller import Caller
 

@@ -10,8 +10,9 @@ from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import outbox, set_aside
 from mam.adapters.system import program_lookup
 from mam.app.brokers import config as brokers
-from mam.app.context import claims, setting_aside
+from mam.app.context import claims, resident_state, setting_aside
 from mam.app.context.liveness import judge_liveness
+from mam.app.context.resident_start_and_lock import resident_log
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions import left_running
@@ -216,6 +217,28 @@ def _after(item: set_aside.SetAside) -> str:
     return "the others go on; please report it with this line"
 
 
+def _resident(context: Context) -> Iterator[Finding]:
+    """Tell whether a resident runs where one is needed, and where its log is."""
+    state = resident_state.resident_state(context)
+    log = resident_log(context).path
+    reason = state["reason"]
+    if state["state"] == resident_state.RUNNING:
+        version = f"of mam {state['version']}" if state["version"] else "of an older mam"
+        message = f"one {version} runs since {state['since'] or 'some time'}; its log is {log}"
+        if reason is None:
+            yield finding("resident", True, message)
+        else:
+            yield finding("resident", None, f"{message}: {reason}", "if it lasts, report it with the log")
+    elif state["state"] == resident_state.DOWN:
+        again = f"; the next start is not before {state['next_start_at']}" if state["next_start_at"] else ""
+        mend = f"any changing command starts one; mam monitor shows what is wrong; the log is {log}"
+        is_starting = reason is None
+        message = "one is being started" if is_starting else f"none runs: {reason}{again}"
+        yield finding("resident", None if is_starting else False, message, mend)
+    elif state["state"] == resident_state.OFF:
+        yield finding("resident", True, "the setting resident is off")
+
+
 def _leftovers(context: Context) -> Iterator[Finding]:
     waiting = len(hook_spool.pending(context.paths.spool))
     if waiting > _MANY_PAYLOADS:
@@ -328,6 +351,7 @@ _CHECKS = (
     _file,
     _intents,
     _set_aside,
+    _resident,
     _leftovers,
     _servers,
     _sessions,

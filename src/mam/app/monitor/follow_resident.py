@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mam.app.context.context import Context
     from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
-    from mam.app.monitor.resident import ResidentTask
+    from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.caller import Caller
 
     Document = dict[str, Any]

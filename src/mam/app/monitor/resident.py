@@ -1,7 +1,8 @@
 """The resident: the one background process of a root, which notices deaths, hooks and edits at once.
 
 Each of these triggers a pass; a full pass from time to time is the safety net. The resident may be killed at
-any moment: the next verb mends what it leaves behind.
+any moment: the next verb mends what it leaves behind. An unexpected error in a pass or in a task ends neither
+the resident nor the other tasks.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import time
+import traceback
 
 import mam
 from mam.adapters.store import database, disk_reserve
@@ -20,7 +22,9 @@ from mam.adapters.tmux.client import TIMEOUT
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of
-from mam.app.context.resident_start_and_lock import lock
+from mam.app.context.resident_start_and_lock import lock, resident_log
+from mam.app.context.resident_state import STARTED
+from mam.app.context.setting_aside import reason_of
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify
@@ -28,6 +32,8 @@ from mam.app.monitor.backup_task import BackupTask
 from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.retention import RetentionTask
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
+from mam.app.monitor.supervised_task import SupervisedTask, Supervision
+from mam.app.monitor.take_over_from_older_mam import take_over
 from mam.app.observation import conversations
 from mam.app.sessions import exit_status_and_cleanup, reconcile
 from mam.app.sessions.ending_processes import EndingProcesses
@@ -40,26 +46,14 @@ from mam.core.session_row import current_conversation, is_running
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
-    from typing import Any, Protocol
+    from typing import Any
 
     from mam.adapters.system.process import Identity
     from mam.app.context.context import Context
+    from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.broker_address import Broker
     from mam.core.caller import Caller
     from mam.core.session_row import Row
-
-    class ResidentTask(Protocol):
-        """A part of the resident. `tick()` runs after each pass, when it is due on the monotonic clock, and
-        when one of its handles is readable.
-        """
-
-        def due(self) -> float: ...
-        def handles(self) -> Iterable[int]: ...
-        def is_needed(self) -> bool:
-            """Tell whether the resident must keep running for this task although no session runs."""
-
-        def tick(self) -> str:
-            """Do what is due; return why the resident must end, or an empty string."""
 
 
 # Seconds between full passes: with fewer than _MANY running sessions, and with more.
@@ -72,6 +66,12 @@ _LONGEST_LOOK = 1.0
 # full timeout.
 _BRIEF, _NOW_AND_THEN = 0.5, 10
 _STOPPED, _ROOT_GONE = "the monitor was told to stop", "the root is gone"
+_REPLACED = "another resident watches this root"
+_LONGEST_FAILING = 500
+# Seconds until an error that comes again is logged again.
+_LOGGED_SECONDS = 3600.0
+# Seconds after which a resident has run well.
+_WELL_SECONDS = 60.0
 _SPOOL, _STATE, _STORE = "spool", "state", "store"
 
 
@@ -103,6 +103,15 @@ class Resident:
             # The last one, because it copies what the others change.
             self.copies,
         ]
+        self._supervised = [SupervisedTask(task, self._note_failure) for task in self.tasks]
+        self._passes = Supervision("pass", self._note_failure)
+        self._has_looked = False
+        # The errors that are in the log already, and when they came.
+        self._logged: dict[str, float] = {}
+        self._root_id: str | None = None
+        self._holder: dict[str, Any] = {}
+        self._is_well_at = float("inf")
+        self.log = resident_log(context)
         self.exits = ExitWatch()
         self.files = FileWatch()
         self.lock = lock(context)
@@ -123,21 +132,71 @@ class Resident:
         try:
             if not self.context.paths.exists():
                 return _ROOT_GONE
-            if not self._take():
-                raise ResidentRuns("another resident watches this root", hint="mam monitor follows it")
+            # A root of the original system has no `.mam` folder yet.
+            self.context.registry.ensure_exists()
+            self._root_id, self.log = self.context.root.verdict().id, resident_log(self.context)
+            self.log.take_output()
+            if not (self._take() or take_over(self.context, self.lock, self._take)):
+                raise ResidentRuns(_REPLACED, hint="mam monitor follows it")
+            self.log.add(f"{STARTED}: mam {mam.__version__}")
             with stop_handle() as wake:
-                return self._loop(wake, limits or MonitorTimeouts(), while_any)
+                return self._note_end(self._loop(wake, limits or MonitorTimeouts(), while_any))
         except StopOverdue:
             self.copies.leave_last()
-            return _STOPPED
+            return self._note_end(_STOPPED)
+        except ResidentRuns:
+            raise
+        except Exception as error:
+            self._log_error("the resident has ended", error)
+            raise
         finally:
             self.close()
 
     def _take(self) -> bool:
-        # A root of the original system has no `.mam` folder yet.
-        self.context.registry.ensure_exists()
+        self._holder = {**process.me().as_json(), "version": mam.__version__, "since": self.context.now()}
         with database.errors(self.lock.path):
-            return self.lock.take({**process.me().as_json(), "version": mam.__version__})
+            return self.lock.take(self._holder)
+
+    def _note_end(self, reason: str) -> str:
+        """Record why it ends as it should."""
+        self.log.add(f"the resident has ended: {reason}")
+        self._note_well()
+        return reason
+
+    def _note_well(self) -> None:
+        """Record that it has run well: the next resident need not wait."""
+        self._is_well_at = float("inf")
+        try:
+            if self._root_id is not None:
+                self.context.user_state.note_good_resident(self._root_id)
+        except MamError as error:
+            self.log.add(f"the user state cannot be written: {error}")
+
+    def _note_failure(self, name: str, error: Exception, failures: int, pause: float) -> None:
+        """Log an unexpected error of a pass or of a task, and show in the lock that there is one."""
+        self._log_error(f"{name} has failed {failures} in a row, the next try is in {pause:g} s", error)
+        self._show_failures()
+
+    def _show_failures(self) -> None:
+        states = [self._passes, *(task.state for task in self._supervised)]
+        failing = "; ".join(f"{state.name}: {state.reason}" for state in states if state.reason)
+        if self._holder.get("failing") != (failing or None):
+            self._holder = {**self._holder, "failing": failing[:_LONGEST_FAILING] or None}
+            self.lock.rewrite(self._holder)
+
+    def _log_error(self, text: str, error: Exception) -> None:
+        """Log an error with its traceback; the last line says what happened."""
+        self.log.add("".join(traceback.format_exception(error)))
+        self.log.add(f"{text}: {reason_of(error)}")
+
+    def _tell_error(self, error: MamError) -> None:
+        """Report an error that mam expects; log it, and not at every try."""
+        self.tell({"error": error.as_json()["error"]})
+        now = time.monotonic()
+        self._logged = {text: at for text, at in self._logged.items() if now - at < _LOGGED_SECONDS}
+        if error.message not in self._logged:
+            self._logged[error.message] = now
+            self.log.add(f"error: {error.message}")
 
     def close(self) -> None:
         """Close all watches, release the root's lock, and copy what changed last."""
@@ -150,24 +209,49 @@ class Resident:
             self.tell({"error": error.as_json()["error"]})
 
     def _loop(self, wake: int, limits: MonitorTimeouts, while_any: bool) -> str:
-        self._pass()
+        self._is_well_at = time.monotonic() + _WELL_SECONDS
+        self._try_pass()
         while True:
-            if reason := self._tick():
+            if reason := self._end_of_lock() or self._tick():
                 return reason
             now = time.monotonic()
             if (wait := self.relays.seconds_until_pass()) is not None:
                 self._due = min(self._due, now + wait)
-            due = [self._due, *(task.due() for task in self.tasks)]
+            due = [max(self._due, self._passes.rests_until), *(task.due() for task in self._supervised)]
             if reason := self._end_reason(while_any) or limits.end_reason():
                 return reason
             if self._sleep(min([*due, limits.next_end()]) - now, wake):
                 limits.note_event()
             if self.stopping:
                 return self.stopping
-            if self._deaths:
-                self._pass(only=self._deaths)
-            elif time.monotonic() >= self._due:
-                self._pass()
+            self._pass_if_due()
+
+    def _end_of_lock(self) -> str:
+        """Make the lock's file again that somebody has deleted; return why to end if that is not possible."""
+        if not self.lock.is_lost():
+            return ""
+        with database.errors(self.lock.path):
+            return "" if self.lock.take_again(self._holder) else _REPLACED
+
+    def _pass_if_due(self) -> None:
+        if self._passes.is_resting():
+            return
+        if self._deaths:
+            self._try_pass(only=self._deaths)
+        elif time.monotonic() >= self._due:
+            self._try_pass()
+
+    def _try_pass(self, only: set[str] | None = None) -> None:
+        """Make a pass; after an unexpected error the next one, over all sessions, comes after a pause."""
+        try:
+            self._pass(only)
+        except Exception as error:
+            self.context.registry.close()
+            self._passes.note_failure(error)
+            self._due = self._passes.rests_until
+        else:
+            self._passes.note_success()
+            self._show_failures()
 
     def _end_reason(self, while_any: bool) -> str:
         if not self.context.paths.exists():
@@ -175,26 +259,31 @@ class Resident:
         return "nothing runs any more" if while_any and not self._is_needed() else ""
 
     def _is_needed(self) -> bool:
-        return any(is_running(row) for row in self._rows) or any(task.is_needed() for task in self.tasks)
+        """Tell whether something needs a resident; before the first pass that succeeds nobody knows."""
+        if not self._has_looked:
+            return True
+        return any(is_running(row) for row in self._rows) or any(
+            task.is_needed() for task in self._supervised
+        )
 
     def _tick(self) -> str:
         """Tick each task that is due; a task that fails is tried again later."""
-        now, must_tick = time.monotonic(), self._must_tick
-        self._must_tick = False
-        for task in self.tasks:
-            if not (must_tick or now >= task.due()):
-                continue
+        must_tick, self._must_tick = self._must_tick, False
+        for task in self._supervised:
             try:
-                if reason := task.tick():
+                if reason := task.tick(must=must_tick):
                     return reason
             except MamError as error:
-                self.tell({"error": error.as_json()["error"]})
+                self._tell_error(error)
+        self._show_failures()
+        if time.monotonic() >= self._is_well_at:
+            self._note_well()
         return ""
 
     def _sleep(self, seconds: float, wake: int) -> bool:
         """Wait for an event; return False if none came in time."""
         poll = select.poll()
-        task_handles = {handle for task in self.tasks for handle in task.handles()}
+        task_handles = {handle for task in self._supervised for handle in task.handles()}
         for handle in (wake, self.exits.fileno(), self.files.fileno(), *task_handles):
             poll.register(handle, select.POLLIN)
         ready = {handle for handle, _ in poll.poll(max(0.0, seconds) * 1000)}
@@ -231,6 +320,7 @@ class Resident:
                 disk_reserve.make(self.context.paths.state)
             next_look_in = result.next_look_in
             self._rows = self._rows_after(only, result)
+            self._has_looked = self._has_looked or only is None
             self._adjust_timeouts(result)
             is_certain = all(listing.confirmed for listing in result.snapshot.listings.values())
             new_drifts = [drift for drift in result.drifts if drift["new"]]
@@ -239,7 +329,7 @@ class Resident:
             if only is None:
                 self._notify(result)
         except MamError as error:
-            self.tell({"error": error.as_json()["error"]})
+            self._tell_error(error)
             self.context.registry.close()
         self._must_tick = True
         self._watch()

@@ -71,11 +71,18 @@ def ls(
         "schema_version": SCHEMA_VERSION,
         "root": context.paths.root,
         "root_state": str(context.root.verdict().state),
+        "resident": _resident(context) if context.may_look and not all_roots else None,
         "sessions": sessions,
     }
     if all_roots:
         document["unreadable"] = unreadable
     return document
+
+
+def _resident(context: Context) -> dict[str, Any]:
+    from mam.app.context.resident_state import resident_state
+
+    return resident_state(context)
 
 
 def watch(

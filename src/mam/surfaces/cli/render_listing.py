@@ -29,8 +29,17 @@ def show(
     if "unreadable" not in document:
         is_far = paint.width is not None and workspace not in (None, document["root"])
         below = [paint(f"root: {clean(document['root'])}", "dim")] if is_far else []
-        return [*table(sessions, paint), *below]
+        return [*table(sessions, paint), *below, *_resident(document.get("resident"), paint)]
     for root in dict.fromkeys(session["root"] for session in sessions):
         lines += [*([""] if lines else []), paint(clean(root), "bold")]
         lines += table([session for session in sessions if session["root"] == root], paint)
     return lines
+
+
+def _resident(resident: dict[str, Any] | None, paint: Paint) -> list[str]:
+    """Return a line if no resident runs although one is needed and none is just being started."""
+    if resident is None or resident["state"] != "down" or resident["reason"] is None:
+        return []
+    again = f", not before {resident['next_start_at']}" if resident["next_start_at"] else ""
+    text = f"no resident runs: {clean(resident['reason'], 300)}; the next change starts one{again}"
+    return [paint(f"{text}; mam doctor says more", "yellow")]

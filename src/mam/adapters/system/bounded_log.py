@@ -1,0 +1,106 @@
+"""A log file of bounded size, with one predecessor. What is written into it is safe to print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from time import gmtime, strftime, time
+
+from mam.core.safe_text import for_screen, one_line
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_LARGEST = 1 << 20
+# So much of the end holds the last lines.
+_TAIL = 16384
+
+
+class BoundedLog:
+    """A log that several processes may append to. It also serves as a text stream for stdout and stderr."""
+
+    encoding, errors = "utf-8", "backslashreplace"
+
+    def __init__(self, path: str, largest: int = _LARGEST) -> None:
+        """Open nothing yet. A file that is larger than `largest` becomes the predecessor."""
+        self.path = path
+        self.largest = largest
+        self._unfinished = ""
+
+    def prepare(self) -> bool:
+        """Make the file, private to the user, if it is missing; tell whether it is there."""
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            os.close(os.open(self.path, _FLAGS, 0o600))
+        except OSError:
+            return False
+        return True
+
+    def add(self, text: str) -> None:
+        """Append lines with the time and the process. A log that cannot be written stops nobody."""
+        head = f"{strftime('%Y-%m-%dT%H:%M:%SZ', gmtime(time()))} [{os.getpid()}] "
+        lines = [head + line for line in for_screen(text).splitlines() if line.strip()]
+        if not lines or not self.prepare():
+            return
+        with suppress(OSError):
+            self.turn_over()
+            handle = os.open(self.path, _FLAGS, 0o600)
+            try:
+                os.write(handle, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
+            finally:
+                os.close(handle)
+
+    def turn_over(self) -> None:
+        """Make a file that has grown too large the predecessor; output that goes there follows."""
+        try:
+            is_large = os.stat(self.path).st_size > self.largest
+        except FileNotFoundError:
+            return
+        if is_large:
+            outputs = self._outputs()
+            os.replace(self.path, f"{self.path}.1")
+            handle = os.open(self.path, _FLAGS, 0o600)
+            for number in outputs:
+                os.dup2(handle, number)
+            os.close(handle)
+
+    def _outputs(self) -> list[int]:
+        """Return which of stdout and stderr are this file."""
+        facts = os.stat(self.path)
+        outputs = []
+        for number in (1, 2):
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(number), facts):
+                    outputs.append(number)
+        return outputs
+
+    def take_output(self) -> None:
+        """Let what this process prints pass through the log, if its stdout and stderr are the file anyway."""
+        with suppress(OSError):
+            if self._outputs() == [1, 2]:
+                sys.stdout = sys.stderr = self
+
+    def write(self, text: str) -> int:
+        """Append each line as soon as it is complete."""
+        *lines, self._unfinished = (self._unfinished + text).split("\n")
+        if lines:
+            self.add("\n".join(lines))
+        return len(text)
+
+    def flush(self) -> None:
+        """Append a line that is not complete."""
+        unfinished, self._unfinished = self._unfinished, ""
+        self.add(unfinished)
+
+    def isatty(self) -> bool:
+        """Return False: nobody looks at it now."""
+        return False
+
+    def last_line(self, limit: int = 300) -> str | None:
+        """Return the last line; None if there is none."""
+        for path in (self.path, f"{self.path}.1"):
+            with suppress(OSError), open(path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+                lines = [line for line in file.read(_TAIL).decode("utf-8", "replace").split("\n") if line]
+                if lines:
+                    return one_line(lines[-1], limit)
+        return None

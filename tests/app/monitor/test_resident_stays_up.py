@@ -1,0 +1,321 @@
+"""A resident stays up, and where it does not, the next verb starts one, and mam says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.app.watching import run_apart
+from tests.processes import is_running
+
+import mam
+from mam.adapters.store.newest_mam import ThisMam
+from mam.app.context import context as contexts
+from mam.app.context import resident_start_and_lock
+from mam.app.monitor import resident as residents
+from mam.app.monitor import supervised_task, take_over_from_older_mam
+from mam.core.errors import Unavailable
+
+QUICK = ["--speed", "0"]
+
+
+def holder(fleet):
+    return resident_start_and_lock.lock(fleet._access.context).holder()
+
+
+def log_of(fleet) -> str:
+    path = Path(resident_start_and_lock.resident_log(fleet._access.context).path)
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def state_of(fleet) -> dict:
+    return fleet.sessions.ls()["resident"]
+
+
+def check_of(fleet) -> dict | None:
+    return next((check for check in fleet.monitor.doctor() if check["check"] == "resident"), None)
+
+
+def use_residents(workspace: Path) -> None:
+    (workspace / "mam.toml").write_text('resident = "auto"\n', encoding="utf-8")
+
+
+def shown_by_ls(workspace: Path) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "mam", "ls"], cwd=workspace, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@contextmanager
+def resident_in_a_thread(workspace, *tasks):
+    """A resident in a thread of this process, with more tasks; yields it and what it told."""
+    told: list[dict] = []
+    with mam.open(str(workspace)) as own:
+        watching = residents.Resident(own._access.context, own.caller, told.append, tasks)
+        read, write = os.pipe()
+        thread = threading.Thread(target=run_apart, args=(watching, read))
+        thread.start()
+        try:
+            yield watching, told
+        finally:
+            os.write(write, b"!")
+            thread.join(20)
+            assert not thread.is_alive()
+            for handle in (read, write):
+                os.close(handle)
+
+
+class BadTask:
+    """A task with one bad record."""
+
+    def due(self) -> float:
+        return 0.0
+
+    def handles(self) -> tuple[int, ...]:
+        return ()
+
+    def is_needed(self) -> bool:
+        return False
+
+    def tick(self) -> str:
+        raise TypeError("timeout_sec: '1h'")
+
+
+def test_e4_any_changing_verb_replaces_a_killed_resident(fleet, workspace, until) -> None:
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        session = own.sessions.create("practice", args=["--speed", "20"], name="busy")
+        session.wait("idle")
+        assert own.messages.send("busy", "work for long", timeout=20)["state"] == "submitted"
+        session.wait("working")
+        receipt = own.messages.send("busy", "the held one", when="idle")
+        assert receipt["state"] == "held"
+        first = until(lambda: holder(own))
+        os.kill(first["pid"], signal.SIGKILL)
+        until(lambda: holder(own) is None)
+        assert state_of(own)["state"] == "down"
+
+        def is_replaced() -> bool:
+            # A verb that has nothing to do with messages. A start in the same second would wait.
+            own.tasks.add("something else", role="developer")
+            return holder(own) is not None
+
+        own.tasks.add("something", role="developer")
+        until(is_replaced)
+        assert holder(own)["pid"] != first["pid"]
+        own.messages.interrupt("busy")
+        states = until(
+            lambda: [
+                message["state"]
+                for message in own.messages.inbox("busy")
+                if message["message_id"] == receipt["message_id"] and message["state"] != "held"
+            ]
+        )
+        assert states == ["submitted"]
+        os.kill(holder(own)["pid"], signal.SIGTERM)
+
+
+def test_e4_a_root_without_work_and_one_that_wants_none_get_no_resident(fleet, workspace, until) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    fleet.tasks.add("something", role="developer")
+    assert fleet._access.context.user_state.resident_starts(root_id(fleet)) is None, "the setting is off"
+    assert state_of(fleet)["state"] == "off"
+    fleet.sessions.get("one").stop(force=True)
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        own.tasks.add("something else", role="developer")
+        assert own._access.context.user_state.resident_starts(root_id(own)) is None
+        assert state_of(own)["state"] == "not_needed"
+        assert check_of(own) is None
+
+
+def root_id(fleet) -> str:
+    return fleet._access.context.root.verdict().id
+
+
+def test_e2_residents_that_die_at_once_are_started_less_and_less_often(fleet, workspace, monkeypatch) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    use_residents(workspace)
+    monkeypatch.setattr(
+        resident_start_and_lock, "command", lambda _context: [sys.executable, "-c", "raise ValueError('bad')"]
+    )
+    with mam.open(str(workspace)) as own:
+        context, now = own._access.context, [1_900_000_000.0]
+        context.user_state.clock = lambda: now[0]
+        starts = context.user_state.resident_starts
+        own.tasks.add("first", role="developer")
+        for count in (1, 2, 3):
+            assert starts(root_id(own)).count == count
+            own.tasks.add("too early", role="developer")
+            assert starts(root_id(own)).count == count
+            now[0] = starts(root_id(own)).next_at
+            own.tasks.add("in time", role="developer")
+        context.user_state.clock = context.clock
+        assert state_of(own)["next_start_at"] is None, "by this clock the next start is far in the future"
+        shown = shown_by_ls(workspace)
+        assert "no resident runs: 4 starts failed: ValueError: bad; the next change starts one" in shown
+        check = check_of(own)
+        assert (check["ok"], check["message"]) == (False, "none runs: 4 starts failed: ValueError: bad")
+        assert "residents/" in check["mend"]
+        context.user_state.note_good_resident(root_id(own))
+        assert starts(root_id(own)) is None
+
+
+def test_e2_a_task_with_a_bad_record_ends_neither_the_resident_nor_the_others(
+    fleet, workspace, until, monkeypatch, hands_on
+) -> None:
+    fleet.init()
+    monkeypatch.setattr(supervised_task, "pause_after", lambda failures: 0.01 * failures)
+    session = fleet.sessions.create("sleep", args=["1000"], name="one")
+    with resident_in_a_thread(workspace, BadTask()):
+        until(lambda: "BadTask has failed 3 in a row, the next try is in 0.03 s" in log_of(fleet))
+        os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+        until(lambda: fleet.sessions.names(status=["terminated"]) == ["one"], timeout=60)
+        state = state_of(fleet)
+        assert (state["state"], state["reason"]) == ("running", "BadTask: TypeError: timeout_sec: '1h'")
+        assert check_of(fleet)["ok"] is None
+        assert 'raise TypeError("timeout_sec' in log_of(fleet), "the traceback is there"
+
+
+def test_e2_a_pass_that_fails_unexpectedly_is_repeated(fleet, workspace, until, monkeypatch) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    monkeypatch.setattr(supervised_task, "pause_after", lambda _failures: 0.05)
+    real, failures = residents.reconcile.reconcile, [KeyError("who"), KeyError("who")]
+
+    def sometimes(*arguments, **options):
+        if failures:
+            raise failures.pop()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(residents.reconcile, "reconcile", sometimes)
+    with resident_in_a_thread(workspace) as (watching, _):
+        until(lambda: watching._has_looked)
+        assert "pass has failed 2 in a row" in log_of(fleet)
+        until(lambda: state_of(fleet)["reason"] is None)
+        assert "one" in watching._watched or watching._watched
+
+
+def test_e2_the_log_says_when_a_resident_began_and_why_it_ended(fleet, workspace) -> None:
+    fleet.init()
+    with mam.open(str(workspace)) as own:
+        assert own.monitor.run(lambda _report: None, while_any=True) == "nothing runs any more"
+    lines = [line.split("] ", 1)[1] for line in log_of(fleet).splitlines()]
+    assert lines == [
+        f"the resident has started: mam {mam.__version__}",
+        "the resident has ended: nothing runs any more",
+    ]
+
+
+def test_e11_a_deleted_lock_file_makes_no_second_resident(fleet, workspace, until) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        own.tasks.add("something", role="developer")
+        first = until(lambda: holder(own))
+        lock = resident_start_and_lock.lock(own._access.context)
+        for _ in range(3):
+            Path(lock.path).unlink()
+            # Another resident, at once: without the file nobody seems to run.
+            command = resident_start_and_lock.command(own._access.context)
+            subprocess.run(command, check=True, timeout=60)
+            assert until(lambda: holder(own))["pid"] == first["pid"]
+        os.kill(first["pid"], signal.SIGTERM)
+        until(lambda: not is_running(first["pid"]))
+
+
+OLDER = """
+import fcntl, json, os, signal, sys, time
+from mam.adapters.system import process
+handle = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(handle, fcntl.LOCK_EX)
+signal.signal(signal.SIGTERM, signal.SIG_IGN if sys.argv[2] == "deaf" else lambda *_: sys.exit(0))
+os.write(handle, json.dumps({**process.me().as_json(), **json.loads(sys.argv[3])}).encode())
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def older(fleet):
+    """Start a process that holds the lock as the resident of another version does."""
+    started = []
+
+    def start(how: str = "polite", **more) -> subprocess.Popen:
+        path = resident_start_and_lock.lock(fleet._access.context).path
+        running = subprocess.Popen(
+            [sys.executable, "-c", OLDER, path, how, json.dumps(more)], stdout=subprocess.PIPE, text=True
+        )
+        started.append(running)
+        assert running.stdout.readline() == "ready\n"
+        return running
+
+    yield start
+    for running in started:
+        running.kill()
+        running.communicate()
+
+
+@pytest.mark.parametrize("version", [{}, {"version": "0.1.5"}], ids=["0.1.0", "0.1.5"])
+def test_e3_the_resident_of_an_older_mam_leaves_and_a_new_one_takes_over(
+    fleet, workspace, until, older, version
+) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    former = older(**version)
+    assert state_of(fleet)["reason"] == (
+        "it is of an older mam; the next changing command has a new one take its place"
+    )
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        own.tasks.add("something", role="developer")
+        assert until(lambda: former.poll() is not None and holder(own))["version"] == mam.__version__
+        assert former.returncode == 0
+        os.kill(holder(own)["pid"], signal.SIGTERM)
+
+
+def test_e3_an_older_resident_that_does_not_leave_is_named(fleet, older, monkeypatch) -> None:
+    fleet.init()
+    former = older("deaf", version="0.1.5")
+    monkeypatch.setattr(take_over_from_older_mam, "_END_SECONDS", 0.2)
+    with pytest.raises(Unavailable, match=rf"mam 0\.1\.5, process {former.pid}, does not leave"):
+        fleet.monitor.run(lambda _report: None, while_any=True)
+    assert f"process {former.pid}, does not leave" in log_of(fleet)
+
+
+def test_e3_residents_of_the_same_or_a_newer_version_are_left_alone(fleet, workspace, older) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        for version in (mam.__version__, "99.0.0"):
+            running = older(version=version)
+            own.tasks.add("something", role="developer")
+            assert own._access.context.user_state.resident_starts(root_id(own)) is None
+            assert running.poll() is None
+            running.kill()
+            running.wait()
+
+
+def test_e3_an_older_mam_starts_no_resident_where_a_newer_one_was(
+    fleet, workspace, tmp_path, monkeypatch
+) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    newer = ThisMam("99.0.0", str(tmp_path))
+    fleet._access.context.registry.note(newer.note)
+    use_residents(workspace)
+    warnings: list[str] = []
+    with mam.open(str(workspace)) as own:
+        own.on_warning(warnings.append)
+        own.tasks.add("something", role="developer")
+        assert own._access.context.user_state.resident_starts(root_id(own)) is None
+        assert "mam 99.0.0 changed the root" in warnings[0]
+        assert "only that mam starts one" in state_of(own)["reason"]
+        # Somebody goes back: the newer mam is not installed any more.
+        monkeypatch.setattr(contexts, "THIS_MAM", ThisMam(mam.__version__, newer.package))
+        assert resident_start_and_lock.newer_mam(own._access.context) is None
