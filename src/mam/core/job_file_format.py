@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from mam.core import job_event as events
 from mam.core import job_rules as rules
+from mam.core.safe_text import one_line
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 # The fields of a job beside its state, with their defaults.
@@ -133,6 +135,61 @@ def parse_facts(document: object) -> dict[str, Any] | None:
         facts["args"] = [argument for argument in arguments if _is_sound(argument)]
     facts["dropped"] = _count(document, "dropped", 0)
     return facts
+
+
+def flaw_of(facts: dict[str, Any]) -> str | None:
+    """Return what is wrong with the facts of a job that the ledger has; None if nothing is."""
+    for key, default in DEFAULTS.items():
+        value = facts.get(key)
+        if value is not None and _fitting(key, value, default) != value:
+            return _flaw(key, value)
+    for key in _TIMES:
+        if facts.get(key) is not None and not _is_number(facts[key]):
+            return _flaw(key, facts[key])
+    wrong = next((key for key in _TEXTS if facts.get(key) is not None and not _is_sound(facts[key])), None)
+    return None if wrong is None else _flaw(wrong, facts[wrong])
+
+
+def sound_columns(columns: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return the columns of a job with a default for each value of a wrong type, and what was wrong.
+
+    A job with an unknown status counts as parked: nothing happens to it by itself, and it can be cancelled.
+    """
+    defaults: dict[str, Any] = {
+        **dict.fromkeys(("created_at", "updated_at", "last_event_at"), 0.0),
+        "attempt": 1,
+        "last_seq": 0,
+        "ended_seq": None,
+        "session_id": None,
+        "status": rules.JobStatus.PARKED,
+    }
+    fits: dict[str, Callable[[object], bool]] = {
+        **dict.fromkeys(("created_at", "updated_at", "last_event_at"), _is_time),
+        **dict.fromkeys(("attempt", "last_seq"), _is_whole),
+        "ended_seq": lambda value: value is None or _is_whole(value),
+        "session_id": lambda value: value is None or isinstance(value, str),
+        "status": lambda value: value in tuple(rules.JobStatus),
+    }
+    wrong = [key for key, check in fits.items() if not check(columns[key])]
+    if not wrong:
+        return columns, None
+    return {**columns, **{key: defaults[key] for key in wrong}}, _flaw(wrong[0], columns[wrong[0]])
+
+
+def _flaw(key: str, value: object) -> str:
+    return f"its {key} cannot be {one_line(repr(value), 60)}"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value < _LAST_TIME
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int
 
 
 def _fitting(key: str, value: object, default: object) -> object:

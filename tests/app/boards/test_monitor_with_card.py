@@ -16,7 +16,7 @@ from tests.app.environment import use_environment
 
 import mam
 from mam.adapters.kanban.mam_board import MamBoard
-from mam.adapters.store.tables import drifts
+from mam.adapters.store.tables import drifts, set_aside
 from mam.app.boards import monitor_card_task, monitor_with_card
 from mam.app.boards.board import open_board
 from mam.app.context import resident_start_and_lock
@@ -658,3 +658,22 @@ def heartbeats(fleet, card):
         ],
         [],
     )
+
+
+def test_e2_a_card_on_which_mam_fails_is_set_aside(fleet, card, claim, monkeypatch):
+    warnings = []
+    fleet.on_warning(warnings.append)
+    watch = claim()
+
+    def fail(*_arguments):
+        raise TypeError("a comment without words")
+
+    monkeypatch.setattr(watch, "_look", fail)
+    assert [watch.tick(), watch.tick()] == ["", ""]
+    reason = "TypeError: a comment without words"
+    assert warnings == [f"mam cannot work on card {card}: {reason}; it is set aside, see mam doctor"]
+    (item,) = fleet._access.context.registry.peek(set_aside.listed, [])
+    assert (item.kind, item.key, item.reason) == ("card", card, reason)
+    monkeypatch.undo()
+    watch.tick()
+    assert fleet._access.context.registry.peek(set_aside.listed, []) == []

@@ -9,6 +9,7 @@ import pytest
 from tests.app.jobs.job_of_session import ROW, entries
 
 from mam.adapters.store.tables import jobs
+from mam.app.jobs import session_events
 from mam.core.errors import NotAllowed
 from mam.core.session_event import Died, Stopped, Stopping
 
@@ -81,3 +82,18 @@ def test_an_agent_that_has_reported_may_leave(fleet, job):
     row = {**ROW, "delegate_job_id": job.id}
     publish(fleet, Died(row, 0))
     assert fleet.jobs.status(job.id)["status"] == "checking"
+
+
+def test_e2_a_session_with_a_broken_job_can_be_stopped(fleet, job, monkeypatch):
+    row = {**ROW, "delegate_job_id": job.id}
+
+    def fail(*_arguments, **_options):
+        raise KeyError("what nobody foresaw")
+
+    monkeypatch.setattr(session_events.ledger_writer, "emit", fail)
+    publish(fleet, Stopping(row))
+    publish(fleet, Stopped(row, "enough"))
+    assert fleet.jobs.status(job.id)["set_aside"] == "KeyError: 'what nobody foresaw'"
+    monkeypatch.undo()
+    fleet.jobs.cancel(job.id)
+    assert "set_aside" not in fleet.jobs.status(job.id)

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.store.files import hook_spool
-from mam.adapters.store.tables import evidence
+from mam.adapters.store.tables import evidence, set_aside
+from mam.app.context import claims
 from mam.app.context.context import Resources
+from mam.app.jobs import report_activity
 from mam.app.observation import hook_intake, newest_hook_reports
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.newest_hook_reports import newest_reports
@@ -251,3 +253,44 @@ def test_e6_a_clock_that_jumps_freezes_no_activity(fleet, session, days, taken_i
         assert (report.data["state"], report.at) == ("idle", now + jump + 20)
     finally:
         moved.close()
+
+
+def test_e2_a_payload_on_which_mam_fails_is_removed_and_hides_no_other(fleet, session, monkeypatch) -> None:
+    kind = type(fleet._access.context.kind("practice"))
+    real = kind.read_hook
+
+    def read_hook(self, payload):
+        if payload.get("is_bad"):
+            raise KeyError("what nobody foresaw")
+        return real(self, payload)
+
+    monkeypatch.setattr(kind, "read_hook", read_hook)
+    other = write_payload(fleet, session, "UserPromptSubmit", 1)
+    bad = [write_payload(fleet, session, "Stop", number, is_bad=True) for number in (2, 3)]
+    assert fleet.sessions.ls()["sessions"][0]["activity"] == "working"
+    take_in(fleet._access.context)
+    assert not any(path.exists() for path in (other, *bad))
+    assert evidence.recorded(fleet._access.context.registry, "hook")[session.id][1]["state"] == "working"
+    entries = [entry for entry in fleet.sessions.log("one") if entry["verb"] == "hook"]
+    assert [entry["reason"] for entry in entries] == [
+        "a payload was removed because mam failed on it: KeyError: 'what nobody foresaw'"
+    ]
+    (item,) = fleet._access.context.registry.peek(set_aside.listed, [])
+    assert (item.kind, item.key) == ("payload", session.id)
+
+
+def test_e2_a_broken_job_holds_up_no_payload(fleet, session, monkeypatch) -> None:
+    context = fleet._access.context
+    row = {**session.row, "delegate_job_id": "1f00ab42"}
+    claims.change(context, lambda transaction: transaction.put(row))
+
+    def report(*_arguments, **_options):
+        raise KeyError("what nobody foresaw")
+
+    monkeypatch.setattr(report_activity, "report_activity", report)
+    payload = write_payload(fleet, session, "UserPromptSubmit", 1)
+    take_in(context)
+    assert not payload.exists()
+    assert evidence.recorded(context.registry, "hook")[session.id][1]["state"] == "working"
+    (item,) = context.registry.peek(set_aside.listed, [])
+    assert (item.kind, item.key) == ("job", "1f00ab42")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 
 from mam.adapters.store.intents import Intents
 from mam.core.errors import AmbiguousTarget, Conflict, MamError, NameTaken, SessionNotFound
@@ -12,7 +13,7 @@ from mam.core.session_row import Status, with_all_fields, with_new_fields
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from mam.core.session_row import Row
@@ -37,6 +38,22 @@ class Transaction:
     def after_commit(self, work: Callable[[], None]) -> None:
         """Register work for after the commit, such as writing a file that shows the change."""
         self._follow_ups.append(work)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Do a part of the transaction. An error undoes this part and is raised; the rest can go on."""
+        count = len(self._follow_ups)
+        self.connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            del self._follow_ups[count:]
+            # After some errors, such as a full disk, SQLite has undone the whole transaction already.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK TO part")
+                self.connection.execute("RELEASE part")
+            raise
+        self.connection.execute("RELEASE part")
 
     def follow_up(self) -> None:
         """Do all work that was registered for after the commit, and only then raise the first failure.

@@ -13,6 +13,7 @@ import time
 from mam.adapters.store.tables import drifts
 from mam.adapters.system import process
 from mam.app.boards.judge_command import Judge
+from mam.app.context import setting_aside
 from mam.core import monitor_card_comments as rules
 from mam.core.errors import CardNotFound, Conflict, MamError
 from mam.core.session_row import is_running
@@ -54,6 +55,7 @@ class CardWatch:
         self._judge = Judge(context)
         self._turns = 0
         self._due = 0.0
+        self._is_aside = False
         self._state = self._begin(board.show(card))
         self._last_heartbeat: float = self._state["beat"] if is_visit else 0.0
 
@@ -118,7 +120,8 @@ class CardWatch:
     def tick(self) -> str:
         """Comment and read; return why the monitor must end, or an empty string.
 
-        Raises MamError if the board cannot be read; the caller goes on.
+        Raises MamError if the board cannot be read; the caller goes on. A card on which mam fails is set
+        aside: the monitor goes on without it, and tries it again later.
         """
         self._due = time.monotonic() + _RETRY
         self.new_drifts = []
@@ -126,6 +129,16 @@ class CardWatch:
             self.end_reason = self._look(self.board.show(self.card))
         except CardNotFound:
             self.end_reason = f"card {self.card} is gone"
+        except Exception as error:
+            if not setting_aside.is_of_item(error):
+                raise
+            problem = f"mam cannot work on card {self.card}"
+            setting_aside.note(self.context, setting_aside.CARD, self.card, error, problem)
+            self._is_aside = True
+            return ""
+        if self._is_aside:
+            setting_aside.take_up(self.context, setting_aside.CARD, self.card)
+            self._is_aside = False
         self._due = time.monotonic() + _POLL
         return self.end_reason
 

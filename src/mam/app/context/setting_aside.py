@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from contextlib import contextmanager
 
 import mam
 from mam.adapters.store.tables import set_aside
 from mam.core.errors import Broken, MamError
+from mam.core.mam_version import is_newer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
 
 INTENT, JOB, MESSAGE, PAYLOAD = "intent", "job", "message", "payload"
+TEAM, MEMBER, CARD = "team", "member", "card"
 # Errors of the machine that pass; they say nothing about the item that mam worked on.
 _PASSING = frozenset(
     (
@@ -42,6 +46,10 @@ _OF_VALUES = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.Integrit
 _LONGEST_REASON = 300
 
 
+class Flawed(Exception):
+    """The record of an item is not what mam writes."""
+
+
 def is_of_item(error: BaseException) -> bool:
     """Tell whether an error comes from the item that mam worked on, and not from the machine around it."""
     if isinstance(error, MamError):
@@ -52,8 +60,10 @@ def is_of_item(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an unexpected error as one short line: its type, and what it says."""
+    """Return an unexpected error as one short line: its type, and what it says. A flaw needs no type."""
     text = " ".join(str(error).split())
+    if isinstance(error, Flawed):
+        return text[:_LONGEST_REASON]
     return f"{type(error).__name__}: {text}"[:_LONGEST_REASON] if text else type(error).__name__
 
 
@@ -67,6 +77,36 @@ def note(context: Context, kind: str, key: str, error: BaseException, told: str,
     reason = reason_of(error)
     if context.registry.note(lambda transaction: record(transaction, kind, key, reason, **data)):
         context.warn(f"{told}: {reason}; it is set aside, see mam doctor")
+
+
+@contextmanager
+def isolated(transaction: Transaction, kind: str, key: str, **data: Any) -> Iterator[None]:
+    """Do the part of a transaction that concerns one item.
+
+    An error of the item undoes this part and is recorded, and the rest of the transaction goes on.
+    """
+    try:
+        with transaction.part():
+            yield
+    except Exception as error:
+        if not is_of_item(error):
+            raise
+        record(transaction, kind, key, reason_of(error), **data)
+
+
+def is_left(item: set_aside.SetAside | None, stamp: object) -> bool:
+    """Tell whether an item stays set aside: neither it nor mam is another one than when mam gave up.
+
+    `stamp` is the item's `stamp` now. It was recorded among the data of the item, and changes with the item.
+    """
+    if item is None or item.data.get("stamp") != stamp:
+        return False
+    return not is_newer(mam.__version__, item.version)
+
+
+def take_up(context: Context, kind: str, key: str) -> None:
+    """Remove an item that mam could work on again."""
+    context.registry.note(lambda transaction: set_aside.take_up(transaction, kind, key))
 
 
 def is_by_another_version(context: Context, kind: str) -> bool:

@@ -10,9 +10,10 @@ import threading
 import time
 
 from mam.adapters.store.files import exec_files
-from mam.adapters.store.tables import jobs, messages
+from mam.adapters.store.tables import jobs, messages, set_aside
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
+from mam.app.context import setting_aside
 from mam.app.job_runner.begin_attempt import begin_attempt, note_task_given, send_task
 from mam.app.job_runner.check import check
 from mam.app.job_runner.command_attempt import follow_command, runs_on
@@ -65,6 +66,7 @@ class JobTask:
         self._threads: dict[str, threading.Thread] = {}
         self._stops: dict[str, threading.Thread] = {}
         self._warnings: dict[str, str] = {}
+        self._aside: set[str] = set()
 
     def due(self) -> float:
         """Return when the next tick is due, on the monotonic clock."""
@@ -75,15 +77,15 @@ class JobTask:
         return ()
 
     def is_needed(self) -> bool:
-        """Tell whether a job is open: then the resident must keep running."""
-        return bool(open_job_ids(self.context))
+        """Tell whether mam can work on an open job: then the resident must keep running."""
+        return bool(open_job_ids(self.context)) and bool(self._jobs_to_advance())
 
     def tick(self) -> str:
-        """Do what is due for each open job; never end the resident."""
-        none: list[Job] = []
-        open_jobs = self.context.registry.peek(
-            lambda transaction: jobs.listed(transaction, only_open=True), none
-        )
+        """Do what is due for each open job; never end the resident.
+
+        A job on which mam fails is set aside, and tried again once it has changed.
+        """
+        open_jobs = self._jobs_to_advance()
         if not open_jobs:
             self._stop_commands()
             self._due = time.monotonic() + _LONG
@@ -92,26 +94,59 @@ class JobTask:
             lambda transaction: clock_jump.needs_adjusting(self.context, transaction), False
         ):
             self.context.registry.note(lambda transaction: clock_jump.adjust_times(self.context, transaction))
-            open_jobs = self.context.registry.peek(
-                lambda transaction: jobs.listed(transaction, only_open=True), none
-            )
-        sessions = _look(self.context, open_jobs)
-        for job in open_jobs:
-            if job.status == rules.JobStatus.CHECKING:
-                self._check(job.id)
-                continue
-            try:
-                advance_job(self.context, self.caller, job, sessions)
-            except MamError as error:
-                self._warn_of_job(job.id, error)
+            open_jobs = self._jobs_to_advance()
+        sessions = self._look(open_jobs)
+        soon = [due for job in open_jobs if (due := self._advance(job, sessions)) is not None]
         self._stop_commands()
-        soon = [
-            due
-            for job in open_jobs
-            if (due := _seconds_until_due(self.context, job, sessions.get(job.session_id or ""))) is not None
-        ]
         self._due = time.monotonic() + min([_NET, *soon])
         return ""
+
+    def _jobs_to_advance(self) -> list[Job]:
+        """Return the open jobs, except those that stay set aside."""
+
+        def read(transaction: Transaction) -> list[Job]:
+            aside = {item.key: item for item in set_aside.listed(transaction, setting_aside.JOB)}
+            self._aside = set(aside)
+            open_jobs = jobs.listed(transaction, only_open=True)
+            return [job for job in open_jobs if not setting_aside.is_left(aside.get(job.id), job.stamp)]
+
+        none: list[Job] = []
+        return self.context.registry.peek(read, none)
+
+    def _advance(self, job: Job, sessions: Sessions) -> float | None:
+        """Do what is due for one job; return in how many seconds something may be due again."""
+        try:
+            if job.flaw is not None:
+                raise setting_aside.Flawed(job.flaw)
+            if job.status == rules.JobStatus.CHECKING:
+                self._check(job.id)
+            else:
+                advance_job(self.context, self.caller, job, sessions)
+            due = _seconds_until_due(self.context, job, sessions.get(job.session_id or ""))
+        except Exception as error:
+            self._handle(self.context, job.id, error)
+            return None
+        if job.id in self._aside:
+            setting_aside.take_up(self.context, setting_aside.JOB, job.id)
+        return due
+
+    def _handle(self, context: Context, job_id: str, error: Exception) -> None:
+        """Set a job aside on which mam failed; after any other error it is tried again."""
+        if setting_aside.is_of_item(error):
+            _set_aside(context, job_id, error)
+        else:
+            self._warn_once(job_id, error, f"mam cannot advance job {job_id} now")
+
+    def _look(self, open_jobs: list[Job]) -> Sessions:
+        """Return the sessions of jobs with their activity, and report changed activity to the jobs."""
+        sessions, at = _sessions_of(self.context, open_jobs)
+        for session in sessions.values():
+            if is_running(session) and session["tmux_alive"]:
+                try:
+                    _report_observed_activity(self.context, session, at)
+                except Exception as error:
+                    self._handle(self.context, session.get("delegate_job_id") or "", error)
+        return sessions
 
     def join(self) -> None:
         """Wait until the commands of ended jobs have been stopped."""
@@ -134,19 +169,18 @@ class JobTask:
     def _stop_in_thread(self, context: Context, row: Row) -> None:
         try:
             stop(context, self.caller, row["id"], reason="its job has ended")
-        except MamError as error:
-            self._warn_once(row["id"], error, f"mam cannot stop '{row['name']}', whose job has ended")
+        except Exception as error:
+            problem = f"mam cannot stop '{row['name']}', whose job has ended"
+            self._warn_once(row["id"], error, problem)
         finally:
             context.close()
 
-    def _warn_once(self, key: str, error: MamError, problem: str) -> None:
+    def _warn_once(self, key: str, error: Exception, problem: str) -> None:
         """Warn of the problem of a job or a session once; other jobs are advanced regardless."""
-        if self._warnings.get(key) != error.message:
-            self._warnings[key] = error.message
-            self.context.warn(f"{problem}: {error}")
-
-    def _warn_of_job(self, job_id: str, error: MamError) -> None:
-        self._warn_once(job_id, error, f"mam cannot advance job {job_id} now")
+        reason = setting_aside.reason_of(error)
+        if self._warnings.get(key) != reason:
+            self._warnings[key] = reason
+            self.context.warn(f"{problem}: {error if isinstance(error, MamError) else reason}")
 
     def _check(self, job_id: str) -> None:
         running = self._threads.get(job_id)
@@ -161,8 +195,8 @@ class JobTask:
     def _check_in_thread(self, context: Context, job_id: str) -> None:
         try:
             check(context, self.caller, job_id)
-        except MamError as error:
-            self._warn_of_job(job_id, error)
+        except Exception as error:
+            self._handle(context, job_id, error)
         finally:
             context.close()
 
@@ -204,11 +238,19 @@ def advance_job(context: Context, caller: Caller, job: Job, sessions: Sessions) 
         _nudge(context, caller, job)
 
 
-def _look(context: Context, open_jobs: list[Job]) -> Sessions:
-    """Return the sessions of jobs with their activity, and report changed activity to the jobs."""
+def _set_aside(context: Context, job_id: str, error: Exception) -> None:
+    """Set a job aside as it is now, and warn of it once."""
+    job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
+    stamp = None if job is None else job.stamp
+    problem = f"mam cannot work on job {job_id}"
+    setting_aside.note(context, setting_aside.JOB, job_id, error, problem, stamp=stamp)
+
+
+def _sessions_of(context: Context, open_jobs: list[Job]) -> tuple[Sessions, float]:
+    """Return the sessions of jobs with their activity, and a time before their screens were read."""
     session_ids = {job.session_id for job in open_jobs if job.session_id}
     if not session_ids:
-        return {}
+        return {}, context.now()
     take_in(context)
     view, at = context.registry.view(), context.now()
     listing = describe(context, view, lambda row: row.get("id") in session_ids, thorough=True)
@@ -216,10 +258,7 @@ def _look(context: Context, open_jobs: list[Job]) -> Sessions:
     if any(session["activity"] == WAITING for session in listing):
         # The hook that names what an agent asks for comes before the dialog that was just seen.
         take_in(context)
-    for session in sessions.values():
-        if is_running(session) and session["tmux_alive"]:
-            _report_observed_activity(context, session, at)
-    return sessions
+    return sessions, at
 
 
 def _report_observed_activity(context: Context, session: Any, at: float) -> None:

@@ -11,6 +11,7 @@ import time
 
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
+from mam.app.context import setting_aside
 from mam.core.job_rules import after_clock_jump
 
 TYPE_CHECKING = False
@@ -37,7 +38,8 @@ def adjust_times(context: Context, transaction: Transaction) -> None:
     jump = _jump(context, transaction)
     if jump is not None:
         for job in jobs.listed(transaction, only_open=True):
-            _adjust_job(transaction, job, jump, context.now())
+            with setting_aside.isolated(transaction, setting_aside.JOB, job.id, stamp=job.stamp):
+                _adjust_job(transaction, job, jump, context.now())
     transaction.set_meta(_KEY, {"boot": process.me().boot, "offset": context.now() - boot_seconds()})
 
 

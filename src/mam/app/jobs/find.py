@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store.files import job_files
-from mam.adapters.store.tables import jobs
+from mam.adapters.store.tables import jobs, set_aside
+from mam.app.context.setting_aside import JOB
 from mam.app.jobs.foreign_records import foreign_records, read_record
 from mam.core.errors import JobNotFound, NotAllowed, Usage
 from mam.core.job_event import is_job_id
@@ -55,10 +56,11 @@ def documents(context: Context, folder: str | None = None, *, only_open: bool = 
     """Return every job, oldest first, with the beginning of its prompt. Reads only."""
     none: list[tuple[Job, str]] = []
     pairs = context.registry.peek(_jobs_with_prompts, none)
+    reasons = _set_aside(context)
     ledger_ids = {job.id for job, _ in pairs}
     if folder:
         pairs = [(job, prompt) for job, prompt in pairs if job.data.get("registry_dir") == folder]
-    listing = [as_document(job, prompt) for job, prompt in pairs]
+    listing = [_shown(job, prompt, reasons) for job, prompt in pairs]
     listing += [
         summary
         for summary in foreign_records(context, folder, ledger_ids)
@@ -75,7 +77,7 @@ def document(context: Context, job_id: str, folder: str | None = None) -> Docume
     """Return one job as its record shows it. Reads only."""
     pair = context.registry.peek(lambda transaction: _job_with_prompt(transaction, job_id), None)
     if pair is not None and folder in (None, pair[0].data.get("registry_dir")):
-        return as_document(*pair)
+        return _shown(*pair, _set_aside(context))
     foreign = read_record(context, job_id, folder) if pair is None else None
     if foreign is None:
         raise not_found(context, job_id)
@@ -96,6 +98,21 @@ def as_document(job: Job, prompt: str) -> Document:
         updated_at=job.updated_at,
         last_event_at=job.last_event_at,
     )
+
+
+def _shown(job: Job, prompt: str, reasons: dict[str, str]) -> Document:
+    """Return a job as verbs show it: one that mam cannot work on has the reason in `set_aside`."""
+    shown = as_document(job, prompt)
+    reason = reasons.get(job.id) if job.status in OPEN else None
+    reason = job.flaw or reason
+    return shown if reason is None else {**shown, "set_aside": reason}
+
+
+def _set_aside(context: Context) -> dict[str, str]:
+    """Return why mam does not work on jobs, by their ids."""
+    none: list[set_aside.SetAside] = []
+    items = context.registry.peek(lambda transaction: set_aside.listed(transaction, JOB), none)
+    return {item.key: item.reason for item in items}
 
 
 def is_open(context: Context, job_id: str | None) -> bool:

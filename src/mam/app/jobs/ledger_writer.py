@@ -6,7 +6,8 @@ transaction of its caller, so that the entry, the status and the outbox are one 
 
 from __future__ import annotations
 
-from mam.adapters.store.tables import jobs, outbox
+from mam.adapters.store.tables import jobs, outbox, set_aside
+from mam.app.context.setting_aside import JOB
 from mam.core import job_event as events
 from mam.core import job_rules as rules
 from mam.core.errors import EventRefused
@@ -80,6 +81,11 @@ def take(transaction: Transaction, job: Job, event: Event, token: str) -> tuple[
         raise EventRefused(
             "the job is parked, and nothing is recorded for it before a person releases it",
             hint=f"a person runs mam job release {job.id}",
+        )
+    if not job.is_readable:
+        raise EventRefused(
+            "the record of the job is not readable, so nobody knows what ends it",
+            hint=f"mam job cancel {job.id} ends it",
         )
     signature = event["data"].get("hmac_sig")
     verdict = events.judge(
@@ -185,6 +191,7 @@ def _apply(transaction: Transaction, job: Job, event: Event, name: str, signatur
         "last_event_at": transaction.now,
     }
     if name in events.TERMINAL:
+        set_aside.take_up(transaction, JOB, job.id)
         fields["ended_seq"] = event["seq"]
         changes |= {
             "finished_at": stamp(transaction.now),

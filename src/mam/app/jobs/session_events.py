@@ -7,6 +7,7 @@ session without a job it only reads the row.
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
+from mam.app.context import setting_aside
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import open_job
 from mam.app.jobs.report_activity import prompted_at
@@ -37,7 +38,10 @@ def on_session_event(context: Context, transaction: Transaction, event: SessionE
     elif job_id := row.get("delegate_job_id"):
         changed = [job_id]
         if job_and_token := open_job(context, transaction, row):
-            _advance(context, transaction, *job_and_token, event)
+            job, token = job_and_token
+            # A session can be stopped whatever its job is like.
+            with setting_aside.isolated(transaction, setting_aside.JOB, job.id, stamp=job.stamp):
+                _advance(context, transaction, job, token, event)
     else:
         return
 

@@ -16,7 +16,7 @@ from mam.adapters.store.tables import messages
 from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
-from mam.app.context import claims
+from mam.app.context import claims, setting_aside
 from mam.app.messages import message_as_text_or_file, own_draft, receipt_proof
 from mam.app.messages.enter_text import InTheWay, type_text
 from mam.app.messages.hold_reason import ENDED, reason_on_screen, reason_to_hold
@@ -55,15 +55,43 @@ def deliver(context: Context, session_id: str) -> None:
     """Deliver the held messages of one session, in order, until one of them has to wait."""
     while True:
         first = context.registry.peek(lambda transaction: messages.first_open(transaction, session_id), None)
-        if first is None:
+        if first is None or not _deliver_or_give_up(context, first):
             return
-        if first.state == MessageState.TYPING:
-            if _is_being_typed(first):
-                return
-            if not _take_over(context, first):
-                return
-        elif not _deliver_one(context, first):
-            return
+
+
+def _deliver_or_give_up(context: Context, message: Message) -> bool:
+    """Deliver a message, or end one on which mam fails; return False if it has to wait."""
+    if message.state == MessageState.TYPING and _is_being_typed(message):
+        return False
+    try:
+        if message.flaw is not None:
+            raise setting_aside.Flawed(message.flaw)
+        if message.state == MessageState.TYPING:
+            return _take_over(context, message)
+        return _deliver_one(context, message)
+    except Exception as error:
+        if not setting_aside.is_of_item(error):
+            raise
+        return _give_up(context, message, setting_aside.reason_of(error))
+
+
+def _give_up(context: Context, message: Message, reason: str) -> bool:
+    """End a message on which mam fails: those after it are delivered, and its sender is told the reason."""
+    was_typed = message.state == MessageState.TYPING or message.attempts > 0
+    state = MessageState.UNCONFIRMED if was_typed else MessageState.FAILED
+    told = f"mam cannot deliver it: {reason}"
+
+    def work(transaction: Transaction) -> bool:
+        current = messages.find(transaction, message.id)
+        if current is not None and current.state in (MessageState.HELD, MessageState.TYPING):
+            messages.update(transaction, message.id, state=state, reason=told, owner=None)
+            row = transaction.get(message.session_id)
+            transaction.log(message.sender, "send", row, told, message=message.id, state=state)
+        return setting_aside.record(transaction, setting_aside.MESSAGE, message.id, reason)
+
+    if context.registry.note(work):
+        context.warn(f"message {message.id} is {state}: {told}")
+    return True
 
 
 def resolve_abandoned(context: Context, session_id: str) -> None:
@@ -146,14 +174,28 @@ def _deliver_one(context: Context, message: Message) -> bool:
     row = _row_of(context, message)
     if row is None:
         return _end(context, message, MessageState.FAILED, reason="the session was forgotten")
-    kind, look = context.kind(row["agent"]), _look(context, row)
-    if failure := _failure(context, row, look):
+    try:
+        look = _look(context, row)
+        failure = _failure(context, row, look)
+        reason, activity = reason_to_hold(context, row, message, look)
+    except Exception as error:
+        if not setting_aside.is_of_item(error):
+            raise
+        # This says something about the session, and nothing about the message.
+        unseen = f"mam cannot look at the session: {setting_aside.reason_of(error)}"
+        return _hold(context, message, unseen)
+    if failure:
         return _end(context, message, MessageState.FAILED, reason=failure)
-    reason, activity = reason_to_hold(context, row, message, look)
     if reason is not None and reason.code == ReasonCode.DRAFT and _reopen(context, row, look):
         return True
     if reason:
         return _hold(context, message, reason)
+    return _carry_and_type(context, row, message, activity)
+
+
+def _carry_and_type(context: Context, row: Row, message: Message, activity: str) -> bool:
+    """Type a message into a session that can take it; return False if it has to wait after all."""
+    kind = context.kind(row["agent"])
     try:
         carried = message_as_text_or_file.prepare(context, row, message)
     except (OSError, NotAllowed) as error:

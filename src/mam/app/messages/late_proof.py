@@ -8,6 +8,7 @@ where none runs the next command that changes something. mam reads a transcript 
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
+from mam.app.context import setting_aside
 from mam.app.messages import receipt_proof
 from mam.app.observation import conversations
 from mam.core.message_rules import MessageState
@@ -35,8 +36,15 @@ def correct_receipts(context: Context, session_id: str | None = None) -> None:
     )
     for message in waiting:
         row = context.registry.view().by_id(message.session_id)
-        if row is not None:
+        if row is None:
+            continue
+        try:
             _correct_if_shown(context, row, message)
+        except Exception as error:
+            if not setting_aside.is_of_item(error):
+                raise
+            problem = f"mam cannot look for the proof of message {message.id}"
+            setting_aside.note(context, setting_aside.MESSAGE, message.id, error, problem)
 
 
 def _correct_if_shown(context: Context, row: Row, message: Message) -> None:

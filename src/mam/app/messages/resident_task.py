@@ -11,9 +11,10 @@ import time
 from threading import Lock, Thread
 
 from mam.adapters.store.tables import messages
+from mam.app.context import setting_aside
 from mam.app.messages.delivery import deliver
 from mam.app.messages.late_proof import correct_receipts
-from mam.core.errors import MamError
+from mam.core.errors import Broken, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,8 +98,9 @@ class DeliveryTask:
                 try:
                     deliver(context, session_id)
                     correct_receipts(context, session_id)
-                except MamError as error:
-                    self._error = error
+                except Exception as error:
+                    problem = f"messages cannot be delivered: {setting_aside.reason_of(error)}"
+                    self._error = error if isinstance(error, MamError) else Broken(problem)
         except BaseException:
             with self._lock:
                 self._threads -= 1

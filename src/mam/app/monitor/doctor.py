@@ -7,7 +7,7 @@ import stat
 
 from mam.adapters.store import database
 from mam.adapters.store.files import hook_spool
-from mam.adapters.store.tables import outbox, set_aside
+from mam.adapters.store.tables import jobs, outbox, set_aside
 from mam.adapters.system import program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims, resident_state, setting_aside
@@ -197,8 +197,15 @@ def _intents(context: Context) -> Iterator[Finding]:
 def _set_aside(context: Context) -> Iterator[Finding]:
     """Name what mam could not work on. It stops nothing else, so it is no problem of the root."""
     none: list[set_aside.SetAside] = []
-    for item in context.registry.peek(set_aside.listed, none):
-        yield finding("set aside", None, _described(context, item), _after(item))
+    items = context.registry.peek(set_aside.listed, none)
+    for item in items:
+        yield finding("set aside", None, _described(context, item), _after(item.kind))
+    # Nobody need have tried to work on a job whose record is not what mam writes.
+    tried = {item.key for item in items if item.kind == setting_aside.JOB}
+    flawed: list[tuple[str, str]] = []
+    for job_id, flaw in context.registry.peek(jobs.flawed, flawed):
+        if job_id not in tried:
+            yield finding("set aside", None, f"job {job_id}: {flaw}", _after(setting_aside.JOB))
 
 
 def _described(context: Context, item: set_aside.SetAside) -> str:
@@ -211,9 +218,13 @@ def _described(context: Context, item: set_aside.SetAside) -> str:
     return f"{what}: {item.reason} (mam {item.version}, {stamp(item.at)})"
 
 
-def _after(item: set_aside.SetAside) -> str:
-    if item.kind == setting_aside.INTENT:
+def _after(kind: str) -> str:
+    if kind == setting_aside.INTENT:
         return "a newer mam tries it again; meanwhile look at the session: mam status, mam stop, mam resume"
+    if kind == setting_aside.JOB:
+        return "mam job status shows it, and mam job cancel ends it; a newer mam tries it again"
+    if kind == setting_aside.MESSAGE:
+        return "mam inbox shows what became of it; the messages after it are delivered"
     return "the others go on; please report it with this line"
 
 

@@ -10,6 +10,7 @@ import os
 
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence, messages
+from mam.app.context import setting_aside
 from mam.app.observation.newest_hook_reports import COARSE_SECONDS, as_report, read_event
 from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
@@ -65,18 +66,14 @@ def _batches(payloads: list[Payload]) -> Iterator[list[Payload]]:
 def _take_in_batch(context: Context, batch: list[Payload], by_id: dict[str, Row]) -> bool:
     """Record some payloads and remove their files; return False if the database cannot be written."""
     reports, prompts = _read(context, batch, by_id)
-    refused: dict[str, list[Payload]] = {}
-    for payload in batch:
-        if payload.is_too_large:
-            refused.setdefault(payload.session_id, []).append(payload)
 
     def work(transaction: Transaction) -> None:
         _record(context, transaction, reports, by_id)
         for payload, prompt in prompts:
             row = by_id[payload.session_id]
-            messages.correct_by_prompt(transaction, row, prompt, payload.at + COARSE_SECONDS)
-        for session_id, payloads in refused.items():
-            _log_refusal(transaction, by_id.get(session_id), payloads)
+            with setting_aside.isolated(transaction, setting_aside.PAYLOAD, payload.session_id):
+                messages.correct_by_prompt(transaction, row, prompt, payload.at + COARSE_SECONDS)
+        _note_unusable(transaction, batch, by_id)
 
     try:
         context.registry.note(work)
@@ -109,16 +106,28 @@ def _read(
     return reports, prompts
 
 
-def _log_refusal(transaction: Transaction, row: Row | None, payloads: list[Payload]) -> None:
-    """Log that payloads of a session are removed unread, once for all of them."""
-    transaction.log(
-        "mam",
-        "hook",
-        row,
-        f"a payload larger than {hook_spool.LARGEST_PAYLOAD >> 20} MiB was removed unread",
-        payloads=len(payloads),
-        bytes=sum(payload.size for payload in payloads),
-    )
+def _note_unusable(transaction: Transaction, batch: list[Payload], by_id: dict[str, Row]) -> None:
+    """Log the payloads that are removed without their content: too large ones, and those that mam fails on.
+
+    There is one entry for the large ones of a session, and one for each reason to fail.
+    """
+    refused: dict[str, list[Payload]] = {}
+    for payload in batch:
+        row, reason = by_id.get(payload.session_id), payload.flaw
+        if payload.is_too_large:
+            refused.setdefault(payload.session_id, []).append(payload)
+        elif reason and setting_aside.record(transaction, setting_aside.PAYLOAD, payload.session_id, reason):
+            transaction.log("mam", "hook", row, f"a payload was removed because mam failed on it: {reason}")
+    largest = hook_spool.LARGEST_PAYLOAD >> 20
+    for session_id, payloads in refused.items():
+        transaction.log(
+            "mam",
+            "hook",
+            by_id.get(session_id),
+            f"a payload larger than {largest} MiB was removed unread",
+            payloads=len(payloads),
+            bytes=sum(payload.size for payload in payloads),
+        )
 
 
 def _is_without_session(payload: Payload, now: float) -> bool:
@@ -138,21 +147,21 @@ def _record(
             continue
         evidence.record(transaction.connection, payload.session_id, "hook", payload.at, data, transaction.now)
         row = rows[payload.session_id]
-        if row.get("delegate_job_id"):
-            from mam.app.jobs.report_activity import report_activity
-
-            job_id = report_activity(
-                context,
-                transaction,
-                row,
-                data["state"],
-                data.get("waiting_for"),
-                at=payload.at,
-                asks=data.get("asks"),
-            )
-            changed |= {job_id} if job_id else set()
+        if job_id := row.get("delegate_job_id"):
+            with setting_aside.isolated(transaction, setting_aside.JOB, job_id):
+                changed |= _report_to_job(context, transaction, row, payload.at, data)
     if changed:
         transaction.after_commit(lambda: _show_jobs(context, changed))
+
+
+def _report_to_job(
+    context: Context, transaction: Transaction, row: Row, at: float, data: dict[str, Any]
+) -> set[str]:
+    from mam.app.jobs.report_activity import report_activity
+
+    state, waiting_for, asks = data["state"], data.get("waiting_for"), data.get("asks")
+    job_id = report_activity(context, transaction, row, state, waiting_for, at=at, asks=asks)
+    return {job_id} if job_id else set()
 
 
 def _show_jobs(context: Context, job_ids: set[str]) -> None:

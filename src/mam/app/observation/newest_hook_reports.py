@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
+from mam.app.context import setting_aside
 from mam.core.activity import Evidence, is_misdated, plausible_time
 
 TYPE_CHECKING = False
@@ -127,11 +128,22 @@ def as_report(event: HookEvent) -> dict[str, Any]:
 
 
 def read_event(context: Context, row: Row, payload: Payload) -> HookEvent | None:
-    """Return the event in a payload; None where it is not of the session's agent, or has no meaning."""
+    """Return the event in a payload; None where it is not of the session's agent, or has no meaning.
+
+    A payload on which mam fails gets a `flaw`.
+    """
     kind = context.kind(row["agent"])
     pane_pid = (row.get("pane") or {}).get("pid") or 0
     if not kind.is_agent_process(int(payload.pid), pane_pid):
         return None
     data = payload.data
     payload.is_gone = data is None
-    return kind.read_hook(data) if data is not None else None
+    if data is None:
+        return None
+    try:
+        return kind.read_hook(data)
+    except Exception as error:
+        if not setting_aside.is_of_item(error):
+            raise
+        payload.flaw = setting_aside.reason_of(error)
+        return None

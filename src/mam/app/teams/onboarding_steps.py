@@ -10,6 +10,7 @@ from mam.adapters.store.tables import messages, tasks, teams
 from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux import window as windows
+from mam.app.context import setting_aside
 from mam.app.messages.send import send
 from mam.app.teams import team_page
 from mam.app.teams.rebalance import arrange
@@ -168,9 +169,18 @@ def finish_spawns(context: Context) -> None:
     """Finish the onboarding of members whose spawner died, and remove members whose start was undone."""
     no_members: list[Member] = []
     for member in context.registry.peek(teams.starting, no_members):
-        if _take_over(context, member):
-            _finish_spawn(context, member)
-            team_page.write(context, [member.team_id])
+        try:
+            if member.flaw is not None:
+                raise setting_aside.Flawed(member.flaw)
+            if _take_over(context, member):
+                _finish_spawn(context, member)
+                team_page.write(context, [member.team_id])
+                setting_aside.take_up(context, setting_aside.MEMBER, member.session_id)
+        except Exception as error:
+            if not setting_aside.is_of_item(error):
+                raise
+            problem = f"mam cannot finish the spawn of {member.name}"
+            setting_aside.note(context, setting_aside.MEMBER, member.session_id, error, problem)
 
 
 def _finish_spawn(context: Context, member: Member) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.files import team_page_file
 from mam.adapters.store.tables import messages, tasks, teams
+from mam.app.context import setting_aside
 from mam.core import team_page as pages
 from mam.core.errors import MamError
 from mam.core.message_rules import DELIVERED, MessageState
@@ -35,8 +36,9 @@ def write(context: Context, team_ids: Collection[str] | None = None) -> None:
         listed = teams.listed(transaction, ended=True)
         for team in listed:
             if (team.ended_at is None) if team_ids is None else (team.id in team_ids):
-                _note_undelivered(transaction, team)
-                _write_one(context, transaction, team)
+                with setting_aside.isolated(transaction, setting_aside.TEAM, team.id):
+                    _note_undelivered(transaction, team)
+                    _write_one(context, transaction, team)
         for team_id in {*(team_ids or ())} - {team.id for team in listed}:
             team_page_file.remove(context.paths, team_id)
 

@@ -24,7 +24,7 @@ LARGEST_PAYLOAD = 4 * 1024 * 1024
 class Payload:
     """One event that a hook wrote. Its file is read whenever `data` is used, and its content is not kept."""
 
-    __slots__ = ("at", "is_gone", "path", "pid", "session_id", "size")
+    __slots__ = ("at", "flaw", "is_gone", "path", "pid", "session_id", "size")
 
     def __init__(self, path: str, session_id: str, pid: str, at: float, size: int) -> None:
         self.path = path
@@ -34,6 +34,8 @@ class Payload:
         self.size = size
         # Whether the file could not be read: another process may have taken it in.
         self.is_gone = False
+        # Why mam could not interpret the content; None if it could, or has not tried.
+        self.flaw: str | None = None
 
     @property
     def is_too_large(self) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from zlib import crc32
 
 from mam.adapters.store.rows_and_log import dump
+from mam.core import job_event, job_file_format
 from mam.core.job_rules import ENDED, JobStatus
+from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +35,11 @@ _OPEN = "status IN ('pending', 'running', 'checking')"
 
 
 class Job:
-    """One job. `data` holds its options and other facts; the prompt is in a table of its own."""
+    """One job. `data` holds its options and other facts; the prompt is in a table of its own.
+
+    A job with a `flaw` has a record that mam does not write; the flaw says what is wrong with it. It can be
+    listed and cancelled. If its facts are not readable at all, `data` is empty, and they stay as recorded.
+    """
 
     id: str
     status: JobStatus
@@ -44,12 +51,31 @@ class Job:
     updated_at: float
     last_event_at: float
     data: dict[str, Any]
+    flaw: str | None
+    is_readable: bool
+    # A number that is another one after a change of what decides how the job goes on.
+    stamp: int
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         """Store the values of a row of the table."""
         facts = dict(zip(_FIELDS, values, strict=True))
-        facts["data"] = json.loads(facts["data"])
-        self.__dict__.update(facts)
+        chosen = [str(facts[name]) for name in ("status", "attempt", "session_id", "data")]
+        self.stamp = crc32("\n".join(chosen).encode("utf-8", "replace"))
+        data = _parsed(facts["data"])
+        self.is_readable = data is not None
+        facts["data"] = {} if data is None else data
+        columns, flaw = job_file_format.sound_columns(facts)
+        self.flaw = "its record is not readable" if data is None else flaw or job_file_format.flaw_of(data)
+        self.__dict__.update(columns)
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """Return the document of a record; None if it is not one."""
+    try:
+        document = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
 
 
 class Entry:
@@ -63,7 +89,13 @@ class Entry:
         self.job_id = job_id
         self.name = name
         self.at = at
-        self.document: Event = json.loads(payload)
+        document = _parsed(payload)
+        if document is None:
+            at = at if isinstance(at, float) else 0.0
+            document = job_event.make(
+                job_id, name, seq=0, attempt=0, timestamp=stamp(at), detail="this entry is not readable"
+            )
+        self.document: Event = document
 
 
 def add(transaction: Transaction, job_id: str, prompt: str, data: dict[str, Any], **fields: Any) -> Job:
@@ -134,13 +166,20 @@ def parked(transaction: Transaction) -> list[Job]:
 def statuses(transaction: Transaction, job_ids: Collection[str]) -> dict[str, tuple[str, float | None]]:
     """Return the status of each of these jobs that exists, and when mam reminded its agent."""
     marks = ", ".join("?" * len(job_ids))
-    query = f"SELECT id, status, json_extract(data, '$.nudged_at') FROM jobs WHERE id IN ({marks})"  # noqa: S608
+    nudged_at = "CASE WHEN json_valid(data) THEN json_extract(data, '$.nudged_at') END"
+    query = f"SELECT id, status, {nudged_at} FROM jobs WHERE id IN ({marks})"  # noqa: S608
     rows = transaction.connection.execute(query, tuple(job_ids)).fetchall()
-    return {job_id: (status, nudged) for job_id, status, nudged in rows}
+    return {
+        job_id: (status, nudged if isinstance(nudged, (int, float)) else None)
+        for job_id, status, nudged in rows
+    }
 
 
 def update(transaction: Transaction, job: Job, **fields: Any) -> Job:
     """Change fields of a job; `data` holds only the keys that change."""
+    if not job.is_readable:
+        # Nothing is written from a record that could not be read.
+        fields.pop("data", None)
     if "data" in fields:
         fields["data"] = dump({**job.data, **fields["data"]})
     fields["updated_at"] = transaction.now
@@ -245,8 +284,9 @@ def recorded_event(
     ).fetchone()
     if row is None:
         return None
-    event: Event = json.loads(row[1])
-    return {**event, "data": {**event["data"], "hmac_sig": row[0]}}
+    event = _parsed(row[1]) or {}
+    data = event.get("data")
+    return {**event, "data": {**(data if isinstance(data, dict) else {}), "hmac_sig": row[0]}}
 
 
 def remove_ended(transaction: Transaction, job_id: str, *, most: int) -> bool:
@@ -266,6 +306,11 @@ def remove_ended(transaction: Transaction, job_id: str, *, most: int) -> bool:
     connection.execute("DELETE FROM job_prompts WHERE job_id=?", (job_id,))
     connection.execute("DELETE FROM jobs WHERE id=?", (job_id,))
     return True
+
+
+def flawed(transaction: Transaction) -> list[tuple[str, str]]:
+    """Return the id and the flaw of each job that has one and has not ended."""
+    return [(job.id, job.flaw) for job in listed(transaction) if job.flaw and job.status not in ENDED]
 
 
 def ended_before(transaction: Transaction, at: float) -> list[Job]:

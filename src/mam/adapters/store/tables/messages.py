@@ -6,6 +6,7 @@ import json
 import os
 
 from mam.core.message_rules import MessageState, Reason
+from mam.core.safe_text import one_line
 from mam.core.session_row import launch_of
 
 TYPE_CHECKING = False
@@ -63,7 +64,7 @@ class Typed:
 
 
 class Message:
-    """One message."""
+    """One message. One with a `flaw` has a record that mam does not write; it cannot be delivered."""
 
     id: str
     session_id: str
@@ -86,14 +87,14 @@ class Message:
     looked: dict[str, int]
     created_at: float
     changed_at: float
+    flaw: str | None
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         """Store the values of a row of the table."""
         facts = dict(zip(_FIELDS, values, strict=True))
-        facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
         facts["is_command"] = bool(facts["is_command"])
-        facts["looked"] = json.loads(facts["looked"]) if facts["looked"] else {}
-        typed = json.loads(facts["typed"]) if facts["typed"] else {}
+        self.flaw = _make_sound(facts)
+        typed = facts["typed"] or {}
         is_current = typed.pop("attempt", None) == facts["attempts"]
         facts["typed"] = Typed(**typed) if is_current else None
         if facts.pop("reason_code_at") != facts["changed_at"]:
@@ -102,6 +103,36 @@ class Message:
         if facts["reason"] is not None:
             facts["reason"] = Reason(facts["reason"], facts["reason_code"])
         self.__dict__.update(facts)
+
+
+_KINDS: dict[str, type] = {
+    "text": str,
+    "sender": str,
+    "attempts": int,
+    "created_at": float,
+    "changed_at": float,
+}
+
+
+def _make_sound(facts: dict[str, Any]) -> str | None:
+    """Parse the documents among the columns of a message; replace what is wrong, and return what that was."""
+    flaw = None
+    for name, kind in _KINDS.items():
+        if not isinstance(facts[name], kind):
+            flaw = f"its {name} cannot be {one_line(repr(facts[name]), 60)}"
+            facts[name] = kind()
+    typed_keys = {*Typed.__slots__, "attempt"}
+    for name in ("owner", "looked", "typed"):
+        try:
+            document = json.loads(facts[name]) if facts[name] else {}
+        except (ValueError, TypeError, RecursionError):
+            document = None
+        is_whole = name != "typed" or not document or {*document} == typed_keys
+        if not isinstance(document, dict) or not is_whole:
+            document, flaw = {}, f"its {name} is not what mam writes"
+        facts[name] = document
+    facts["owner"] = facts["owner"] or None
+    return flaw
 
 
 def new_id() -> str:

@@ -39,6 +39,10 @@ def add(
         "SELECT reason, version FROM set_aside WHERE kind=? AND key=?", (kind, key)
     ).fetchone()
     if last == (reason, version):
+        transaction.connection.execute(
+            "UPDATE set_aside SET data=? WHERE kind=? AND key=?",
+            (json.dumps(data, ensure_ascii=True), kind, key),
+        )
         return False
     transaction.connection.execute(
         "INSERT OR REPLACE INTO set_aside(kind, key, reason, at, version, data) VALUES(?, ?, ?, ?, ?, ?)",
@@ -60,6 +64,11 @@ def listed(transaction: Transaction, kind: str | None = None) -> list[SetAside]:
 def remove(transaction: Transaction, item: SetAside) -> None:
     """Remove an item that is worked on again."""
     transaction.connection.execute("DELETE FROM set_aside WHERE id=?", (item.id,))
+
+
+def take_up(transaction: Transaction, kind: str, key: str) -> None:
+    """Remove the item with this key, if it is set aside: mam can work on it again, or it has ended."""
+    transaction.connection.execute("DELETE FROM set_aside WHERE kind=? AND key=?", (kind, key))
 
 
 def mark_tried(transaction: Transaction, item: SetAside, version: str) -> None:

@@ -71,7 +71,10 @@ class Team:
 
 
 class Member:
-    """One session in one team. `words` are the first messages to the member, each with its id."""
+    """One session in one team. `words` are the first messages to the member, each with its id.
+
+    A member with a `flaw` has a record that mam does not write: neither owner nor words are known.
+    """
 
     team_id: str
     session_id: str
@@ -96,8 +99,12 @@ class Member:
     def __init__(self, values: tuple[Any, ...]) -> None:
         """Store the values of a row of the table."""
         facts = dict(zip(_MEMBER, values, strict=True))
-        facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
-        facts["words"] = json.loads(facts["words"]) if facts["words"] else []
+        self.flaw: str | None = None
+        try:
+            facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
+            facts["words"] = json.loads(facts["words"]) if facts["words"] else []
+        except (ValueError, TypeError, RecursionError):
+            facts["owner"], facts["words"], self.flaw = None, [], "its record is not readable"
         self.__dict__.update(facts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.core.job_event import PERMISSION
-from mam.core.job_rules import EXIT_CODES, JobStatus
+from mam.core.job_rules import ENDED, EXIT_CODES, JobStatus
 from mam.core.safe_text import for_screen
 from mam.surfaces.cli.output import write_json, write_lines
 from mam.surfaces.cli.render_sessions import clean
@@ -124,6 +124,8 @@ def summary(job: Document, paint: Paint) -> str:
     status = clean(job["status"])
     detail = clean(job.get("terminal_detail"), 600)
     status_line = f"{paint(clean(job['job_id']), 'bold')} {paint(status, _STYLES.get(status))}"
+    if _is_set_aside(job):
+        return f"{status_line}, set aside: {clean(job['set_aside'], 300)}"
     return status_line if detail == "-" else f"{status_line}: {detail}"
 
 
@@ -147,7 +149,7 @@ def table(jobs: list[Document], paint: Paint) -> list[str]:
     rows = [
         [
             (clean(job["job_id"]), "bold"),
-            (clean(job["status"]), _STYLES.get(job["status"])),
+            (clean(job["status"]) + ("*" if _is_set_aside(job) else ""), _STYLES.get(job["status"])),
             (clean(job["agent"]), None),
             (clean(job["agent_session"]), None),
             (clean(job["last_event_at"]), "dim"),
@@ -155,7 +157,17 @@ def table(jobs: list[Document], paint: Paint) -> list[str]:
         ]
         for job in jobs
     ]
-    return render(columns, rows, paint)
+    table_lines = render(columns, rows, paint)
+    reasons = [
+        f"* mam cannot work on {clean(job['job_id'])}: {clean(job['set_aside'], 300)}"
+        for job in jobs
+        if _is_set_aside(job)
+    ]
+    return [*table_lines, *reasons]
+
+
+def _is_set_aside(job: Document) -> bool:
+    return bool(job.get("set_aside")) and job["status"] not in ENDED
 
 
 def _as_text(value: object) -> object:
