@@ -23,3 +23,25 @@ def test_a_death_at_every_point(machine, case, record_property):
     points = sweep.sweep(case(machine), KILL_BEFORE)
     record_property("kill points", points)
     assert points >= 20, "the shim counts too little to prove anything"
+
+
+def test_e10_a_refused_verb_brings_the_file_up_to_date(machine):
+    case = sweep.Create(machine)
+    case.begin()
+    names = machine.run("create")["names"]
+    behind = 0
+    for n in sweep.points(names, 1, "renameat2 agent-sessions.yaml"):
+        case.begin()
+        machine.run("create", n, KILL_BEFORE)
+        if "one" not in machine.rows() or _shows(machine, "one"):
+            continue
+        behind += 1
+        assert machine.run("create")["error"]["code"] == "name_taken"
+        assert _shows(machine, "one"), "the refused verb left the file behind"
+        case.check()
+    assert behind, "no death came between the commit and the file"
+
+
+def _shows(machine, name: str) -> bool:
+    registry = machine.root / ".hermes" / "agent-sessions.yaml"
+    return f"name: {name}\n" in registry.read_text(encoding="utf-8")

@@ -350,6 +350,11 @@ class Registry:
         from mam.adapters.store.yaml import projection  # noqa: F401
 
     def _is_behind(self, connection: sqlite3.Connection) -> bool:
+        rows, file = self._unshown(connection)
+        return rows or file is None or fingerprint(self.paths.yaml) != json.loads(file)
+
+    def _unshown(self, connection: sqlite3.Connection) -> tuple[bool, str | None]:
+        """Return whether the database has changes that the file does not show, and the recorded file."""
         with database.errors(self.paths.db):
             rows, file = connection.execute(
                 "SELECT EXISTS(SELECT 1 FROM sessions WHERE block IS NULL) OR EXISTS(SELECT 1 FROM forgotten)"
@@ -358,7 +363,12 @@ class Registry:
                 " != coalesce((SELECT value FROM meta WHERE key='identities_written'), '{}'),"
                 " (SELECT value FROM meta WHERE key='file')"
             ).fetchone()
-        return bool(rows) or file is None or fingerprint(self.paths.yaml) != json.loads(file)
+        return bool(rows), file
+
+    def has_unshown_changes(self) -> bool:
+        """Tell whether a change is recorded that the file does not show: its process may have died since."""
+        connection = self.reader()
+        return connection is not None and self._unshown(connection)[0]
 
     def note(self, work: Callable[[Transaction], T]) -> T:
         """Run work whose result the file need not show at once: intents, evidence, messages, log."""

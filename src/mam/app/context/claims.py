@@ -71,6 +71,21 @@ def change(context: Context, work: Callable[[Transaction], T]) -> T:
     return context.registry.change(work, lambda row, status: confirm(context, row, status))
 
 
+def show_unshown(context: Context) -> None:
+    """Bring the YAML file up to date if a process died between its commit and the file.
+
+    A file that cannot be written stays behind, and the verb that is about to begin may need no file.
+    """
+    from mam.app.context.liveness import confirm
+
+    if not context.registry.has_unshown_changes():
+        return
+    try:
+        context.registry.project(lambda row, status: confirm(context, row, status))
+    except Unavailable as error:
+        context.warn(f"the registry's file does not show the last change: {error}")
+
+
 @contextmanager
 def claim_session(
     context: Context, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def recover_if_needed(context: Context, caller: Caller) -> None:
-    """Recover the changes whose process died; the usual case is that there are none."""
+    """Recover the changes whose process died; the usual case is that there are none.
+
+    A verb that is refused afterwards, or writes no file, leaves the YAML file up to date all the same.
+    """
     if not context.paths.exists():
         return
     is_cut_off = any(not claims.is_owned(intent) for intent in context.registry.view().intents)
@@ -22,6 +25,7 @@ def recover_if_needed(context: Context, caller: Caller) -> None:
         from mam.app.sessions.recover import recover
 
         recover(context, caller)
+    claims.show_unshown(context)
 
 
 def begin_change(context: Context, caller: Caller) -> None:
