@@ -38,7 +38,7 @@ class Right(StrEnum):
 
 
 _WATCHES = (
-    "ls, status, read, explain, wait, attach, inbox, log, doctor, completion, mcp, "
+    "ls, status, read, explain, wait, attach, inbox, log, doctor, drill, completion, mcp, "
     "job status, job list, job wait, job logs, team list, task list, board list, board show, skills list"
 )
 _SIGNS = "job event"
@@ -81,6 +81,8 @@ OPTION_RIGHTS = {
     "fork --run-recorded": Right.TRUST,
     "stop --run-recorded": Right.TRUST,
     "job submit --run-recorded": Right.TRUST,
+    # It starts programs of all sessions at once, whoever's they are.
+    "drill --run": Right.TRUST,
 }
 _OF_UNKNOWN = frozenset((Right.WATCH, Right.SIGNED))
 _OF_USER = frozenset(Right)

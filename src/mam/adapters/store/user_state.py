@@ -310,6 +310,11 @@ class UserState:
                 return launched
         return None
 
+    def forget_launch(self, root_id: str, session_id: str) -> None:
+        """Delete the record of what a session ran that never comes back."""
+        with self._using() as connection:
+            connection.execute("DELETE FROM launches WHERE root_id=? AND session_id=?", (root_id, session_id))
+
     def note_script(self, root_id: str, job_id: str, path: str, content: bytes) -> None:
         """Keep a copy of the script that will check a job."""
         with self._using() as connection:

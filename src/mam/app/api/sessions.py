@@ -418,6 +418,38 @@ class Sessions(VerbGroup):
             ),
         )
 
+    def drill(
+        self,
+        targets: Sequence[str] = (),
+        *,
+        agent: str | None = None,
+        run: bool = False,
+        timeout: float | None = None,
+    ) -> Document:
+        """Check whether each session would come back after a reboot; reads only, unless `run` is given.
+
+        Without `targets`: all sessions that run or can be resumed. With `run` a fork of each is resumed and
+        removed again; nothing is sent to it. Only the user may give `run`. `timeout` is how long to wait for
+        each fork. Returns `{root, results, ok, unproven, failed}`; see docs/drill.md.
+        """
+        if run:
+            return self._drill_run(targets, agent=agent, timeout=timeout)
+        from mam.app.sessions.drill import drill
+
+        return drill(self._context, self._caller, targets, agent=agent)
+
+    @changing
+    def _drill_run(
+        self, targets: Sequence[str], *, agent: str | None = None, timeout: float | None = None
+    ) -> Document:
+        from mam.app.sessions.drill_run import drill_run
+        from mam.app.sessions.steps_before_each_change import recover_if_needed
+
+        try:
+            return drill_run(self._context, self._caller, targets, agent=agent, timeout=timeout)
+        finally:
+            recover_if_needed(self._context, self._caller)
+
     @changing
     def rename(self, target: str, name: str) -> Session:
         """Rename a session and its tmux session."""

@@ -16,6 +16,7 @@ VERBS = {
     "Sessions.resumable": "resume",
     "Sessions.restart": "restart",
     "Sessions.fork": "fork",
+    "Sessions._drill_run": "drill --run",
     "Sessions.rename": "rename",
     "Sessions.archive": "archive",
     "Sessions.forget": "forget",
@@ -69,7 +70,7 @@ VERBS = {
 # Methods that only read, or that check the verb of what they are asked for; everybody may call them.
 OPEN = {
     "Sessions": "get list names ls watch status explain read transcript wait log kinds find_unregistered "
-    "forgettable attach",
+    "forgettable attach drill",
     "Messages": "inbox dialog",
     "Jobs": "folder preview instructions status list wait_remote logs output audits",
     "Teams": "list is_member",

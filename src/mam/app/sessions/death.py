@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
     from mam.core.caller import Caller
-    from mam.core.session_row import Row
+    from mam.core.session_row import Action, Row
 
 
 def record_if_dead(context: Context, caller: Caller, row: Row, error: MamError | None = None) -> Row:
@@ -45,14 +45,13 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
             return current
         exit_status_and_cleanup.discard_launch_files(context, row["id"])
         captured_row = conversations.with_conversation(context, current, named_conversation, transaction.rows)
-        on_disk = bool(conversations.on_disk(context, captured_row, current_conversation(captured_row)))
         end = end_of_session(context, transaction, captured_row)
         verb = "died" if end is None else "ended"
         new_row = transaction.put(
-            session_transitions.died(
+            row_after_death(
+                context,
                 captured_row,
-                {**caller.action(verb, context.now()), "by": "mam"},
-                on_disk=on_disk,
+                verb,
                 exit_status=status,
                 is_success=end is not None and end.is_success,
             )
@@ -67,3 +66,14 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
         context.user_state.release(new_row["id"], context.root_id)
         exit_status_and_cleanup.unmark_reused_pane(context, row, liveness.pane)
     return new_row
+
+
+def row_after_death(
+    context: Context, row: Row, verb: str, *, exit_status: int | None = None, is_success: bool = False
+) -> Row:
+    """Return the row that a session has once its process is gone. `row` names its last conversation."""
+    on_disk = bool(conversations.on_disk(context, row, current_conversation(row)))
+    action: Action = {"by": "mam", "verb": verb, "at_epoch": int(context.now())}
+    return session_transitions.died(
+        row, action, on_disk=on_disk, exit_status=exit_status, is_success=is_success
+    )

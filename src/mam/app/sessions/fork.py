@@ -41,7 +41,7 @@ def fork(
     taken = {pane.session_name for pane in context.tmux(source["tmux_server"]).panes().panes}
     plan = claims.commit_claim(
         context,
-        lambda transaction: _claim(
+        lambda transaction: claim(
             context,
             caller,
             transaction,
@@ -53,7 +53,7 @@ def fork(
         ),
     )
     try:
-        row = _start(context, caller, plan)
+        row = start(context, caller, plan)
     except BaseException as error:
         claims.release_after_error(context, plan["id"], plan["at"], error)
         raise
@@ -62,7 +62,7 @@ def fork(
     return row
 
 
-def _claim(
+def claim(
     context: Context,
     caller: Caller,
     transaction: Transaction,
@@ -73,6 +73,7 @@ def _claim(
     taken: set[str],
     run_recorded: bool,
 ) -> StartPlan:
+    """Commit the intent of a fork under `name`, or under a free name beside the `taken` ones."""
     source = transaction.find(target)
     kind = context.kind(source["agent"])
     if not kind.can_fork:
@@ -127,7 +128,8 @@ def _free_name(transaction: Transaction, source: Row, taken: set[str]) -> str:
     raise NameTaken("no default name is free", hint="choose a name with --session")
 
 
-def _start(context: Context, caller: Caller, plan: StartPlan) -> Row:
+def start(context: Context, caller: Caller, plan: StartPlan) -> Row:
+    """Start the agent of a claimed fork, and commit its row."""
     row: Row = plan["row"]
     conversations.take_lease(context, row, plan["conversation"], process.me())
     context.progress(f"forking into {row['name']}")

@@ -154,6 +154,45 @@ def _user_state_variable(context: Context) -> dict[str, str]:
     return {VARIABLE: context.environ[VARIABLE]} if context.environ.get(VARIABLE) else {}
 
 
+def describe_launch(
+    context: Context,
+    row: Row,
+    program: str,
+    environ: dict[str, str],
+    *,
+    attachment: Attachment | None = None,
+    conversation: str | None = None,
+    resume: bool = False,
+    fork_of: str | None = None,
+    instructions: str | None = None,
+    runner: list[str] | None = None,
+) -> Launch:
+    """Return what a launch of a row would execute. Nothing is started or written."""
+    for chosen in (conversation, fork_of):
+        check_conversation(chosen)
+    kind = context.kind(row["agent"])
+    return kind.launch(
+        Request(
+            command=row.get("start_command") or [row["agent"]],
+            program=program,
+            environ=environ,
+            stores=row.get("stores") or kind.stores(environ),
+            name=row["name"],
+            role=row.get("role"),
+            permissions=row.get("permissions"),
+            model=row.get("model"),
+            hook=hook_command.command(context.paths.spool) if kind.has_hooks else None,
+            settings=context.settings().of_kind(kind.name),
+            attachment=attachment,
+            conversation=conversation,
+            resume=resume,
+            fork_of=fork_of,
+            instructions=instructions,
+            runner=runner,
+        )
+    )
+
+
 def launch_agent(
     context: Context,
     row: Row,
@@ -174,33 +213,22 @@ def launch_agent(
     Empty conversation files that would make the program delete others are removed first.
     """
     row_trust.refuse_flaws(row)
-    for chosen in (conversation, fork_of):
-        check_conversation(chosen)
-    kind = context.kind(row["agent"])
     extra = dict(env or {})
     environ = {**context.environ, **(row.get("stores") or {}), **extra}
-    command = row.get("start_command") or [row["agent"]]
-    program = find_program(context, kind, command, environ)
+    kind = context.kind(row["agent"])
+    program = find_program(context, kind, row.get("start_command") or [row["agent"]], environ)
     secret_file = context.user_state.new_secret_file()
-    agent_launch = kind.launch(
-        Request(
-            command=command,
-            program=program,
-            environ=environ,
-            stores=row.get("stores") or kind.stores(environ),
-            name=row["name"],
-            role=row.get("role"),
-            permissions=row.get("permissions"),
-            model=row.get("model"),
-            hook=hook_command.command(context.paths.spool) if kind.has_hooks else None,
-            settings=context.settings().of_kind(kind.name),
-            attachment=_attachment(context, row, secret_file) if mcp else None,
-            conversation=conversation,
-            resume=resume,
-            fork_of=fork_of,
-            instructions=instructions,
-            runner=runner,
-        )
+    agent_launch = describe_launch(
+        context,
+        row,
+        program,
+        environ,
+        attachment=attachment_of(context, row, secret_file) if mcp else None,
+        conversation=conversation,
+        resume=resume,
+        fork_of=fork_of,
+        instructions=instructions,
+        runner=runner,
     )
     for note in agent_launch.notes:
         context.warn(note)
@@ -224,7 +252,7 @@ def launch_agent(
     return started_agent
 
 
-def _attachment(context: Context, row: Row, secret_file: str) -> Attachment:
+def attachment_of(context: Context, row: Row, secret_file: str) -> Attachment:
     """Return the command that connects the agent to the MCP server of this root, as this session."""
     env = {
         "MAM_ROOT": context.paths.root,

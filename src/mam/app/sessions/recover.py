@@ -43,7 +43,8 @@ _OLD_SECONDS = 300.0
 def recover(context: Context, caller: Caller) -> None:
     """Finish or end every intent whose process is dead; afterwards remove old launch files."""
     _take_up_again(context)
-    for intent in context.registry.view().intents:
+    # A drill removes a fork, whose own start or stop is finished first.
+    for intent in sorted(context.registry.view().intents, key=lambda intent: intent.verb == "drill"):
         if intent.flaw is not None:
             _set_aside(context, intent, intent.flaw)
             continue
@@ -205,6 +206,12 @@ def _finish_adopt(context: Context, caller: Caller, intent: Intent) -> None:
     bind_adopted(context, caller, row, pane)
 
 
+def _finish_drill(context: Context, caller: Caller, intent: Intent) -> None:
+    from mam.app.sessions.drill_run import remove_fork
+
+    remove_fork(context, caller, intent)
+
+
 _FINISH = {
     "create": _finish_start,
     "fork": _finish_start,
@@ -212,6 +219,7 @@ _FINISH = {
     "stop": _finish_stop,
     "rename": _finish_rename,
     "adopt": _finish_adopt,
+    "drill": _finish_drill,
 }
 
 

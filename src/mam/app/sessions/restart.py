@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mam.app.sessions import row_trust
-from mam.app.sessions.resume import refuse_command_of_job, resume
+from mam.app.sessions.resume import resume
+from mam.app.sessions.resume_checks import refuse_command_of_job
 from mam.app.sessions.stop import stop
 
 TYPE_CHECKING = False

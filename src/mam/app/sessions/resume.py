@@ -11,10 +11,10 @@ from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create import bind_lease, wait_until_ready
 from mam.app.sessions.death import record_death
 from mam.app.sessions.outcome import RowOutcome
+from mam.app.sessions.resume_checks import ResumeChecks, fork_origin
 from mam.core import session_transitions
-from mam.core.errors import IllegalTransition, Refused, TerminalsDown
+from mam.core.errors import Refused, TerminalsDown
 from mam.core.liveness_values import Liveness
-from mam.core.names import parse_row_name
 from mam.core.resume_choice import Choice
 from mam.core.session_event import Resumed
 from mam.core.session_row import Status, has_mcp_server, is_running
@@ -41,15 +41,6 @@ NO_HISTORY = "the conversation had not begun, so there was no history to resume"
 NOT_RESUMED = "started with a new conversation: mam cannot resume a conversation of {}"
 
 
-def refuse_command_of_job(context: Context, row: Row) -> None:
-    """Raise IllegalTransition for a session that ran the command of a job: it has nothing to go on with."""
-    if context.kind(row["agent"]).runs_command_of_job:
-        raise IllegalTransition(
-            f"'{row['name']}' runs the command of a job once, and cannot be resumed",
-            hint="submit the job again: mam job submit --exec … -- PROGRAM ARG…",
-        )
-
-
 def resume(
     context: Context,
     caller: Caller,
@@ -73,13 +64,14 @@ def resume(
         if is_running(row):
             notes["row"] = row
             return None
-        session_transitions.next_status(row["status"], "resume", row["name"])
-        refuse_command_of_job(context, row)
-        parse_row_name(row["name"])
-        launch.check_workspace(row["workspace"])
-        row_trust.refuse(context, caller, row, run_recorded=run_recorded)
-        row_trust.refuse_flaws(row)
-        choice = _choose(context, transaction, row)
+        choice = ResumeChecks(
+            context,
+            caller,
+            row,
+            transaction.rows(),
+            transaction.identities(),
+            run_recorded=run_recorded,
+        ).run()
         notes["plan"] = {
             "choice": [choice.id, choice.tier, choice.on_disk],
             "launch_file": launch.new_launch_file(context, row["id"]),
@@ -101,14 +93,7 @@ def resume(
 def _note(context: Context, row: Row, choice: Choice) -> str | None:
     if not context.kind(row["agent"]).can_resume:
         return NOT_RESUMED.format(row["agent"])
-    return None if choice.on_disk or _origin(context, row, choice) else NO_HISTORY
-
-
-def _origin(context: Context, row: Row, choice: Choice) -> str | None:
-    """Return the conversation that a fork copies, while the fork itself is not on disk yet."""
-    entry = next((item for item in row.get("conversations") or [] if item["id"] == choice.id), None)
-    origin = entry.get("fork_of") if entry and not choice.on_disk else None
-    return origin if origin and conversations.on_disk(context, row, origin) else None
+    return None if choice.on_disk or fork_origin(context, row, choice) else NO_HISTORY
 
 
 def _running_row(context: Context, caller: Caller, target: str) -> Row | None:
@@ -125,22 +110,6 @@ def _running_row(context: Context, caller: Caller, target: str) -> Row | None:
         return row
     record_death(context, caller, row, liveness)
     return None
-
-
-def _choose(context: Context, transaction: Transaction, row: Row) -> Choice:
-    kind = context.kind(row["agent"])
-    if not kind.can_resume:
-        return Choice(None, None, None)
-    choice = conversations.resume_choice(context, row, transaction.rows(), transaction.identities())
-    if reason := conversations.resume_refusal(row, choice):
-        if choice.id:
-            # While another process resumes the conversation, its file may have no history for a moment.
-            conversations.refuse_if_held(context, row, choice.id)
-        raise IllegalTransition(
-            f"'{row['name']}' cannot be resumed: {reason}",
-            hint=f"mam create --session {row['name']} starts it with a new conversation",
-        )
-    return choice
 
 
 def _start(
@@ -162,7 +131,7 @@ def _start(
         conversation=choice.id,
         mcp=has_mcp_server(row),
         resume=bool(choice.on_disk),
-        fork_of=_origin(context, row, choice),
+        fork_of=fork_origin(context, row, choice),
     )
     return launch.commit_start(
         context, row, started_agent, lambda: bind(context, caller, row, choice, started_agent)

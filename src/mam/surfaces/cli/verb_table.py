@@ -52,6 +52,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "skills": ("skills", "teach agents these verbs: install, list and uninstall skills", AGENTS),
     "monitor": ("monitor", "update the registry to match what exists", CARE),
     "doctor": ("doctor", "check this machine and this root", CARE),
+    "drill": ("drill", "check that every conversation would come back after a reboot", CARE),
     "demo": ("demo", "show mam at work, with practice agents on a separate tmux server", CARE),
     "log": ("log", "print who did what to which session, and why", CARE),
     "completion": ("completion", "print the completion script of a shell", CARE),
