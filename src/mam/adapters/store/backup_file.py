@@ -13,7 +13,7 @@ import os
 import re
 import sqlite3
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import database
 from mam.adapters.system.atomic_file import discard, flush_folder
@@ -23,7 +23,7 @@ from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, BinaryIO
 
     from mam.adapters.store.root_paths import RootPaths
@@ -207,8 +207,7 @@ def _finished_or_removed(unfinished: str, path: str) -> Iterator[None]:
         yield
         os.replace(unfinished, path)
     except BaseException:
-        for name in (unfinished, f"{unfinished}-journal"):
-            discard(name)
+        _discard_database(unfinished)
         raise
     flush_folder(os.path.dirname(path))
 
@@ -337,21 +336,78 @@ def _unpack(file: BinaryIO, name: str, path: str) -> None:
 
 def compress(path: str) -> str:
     """Replace a copy by a compressed one; return the path of that."""
+    packed = path + _PACKED
+    with database.errors(packed):
+        _pack(path, packed)
+        discard(path)
+    return packed
+
+
+def _pack(path: str, packed: str) -> None:
     import gzip
     import shutil
 
-    packed = path + _PACKED
     unfinished = f"{packed}.{os.getpid()}{_UNFINISHED}"
-    with database.errors(packed):
-        with _finished_or_removed(unfinished, packed), open(path, "rb") as source:
-            handle = os.open(unfinished, _FLAGS, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, filename="") as target:
-                    shutil.copyfileobj(source, target, _PIECE)
-                file.flush()
-                os.fsync(file.fileno())
-        discard(path)
-    return packed
+    with _finished_or_removed(unfinished, packed), open(path, "rb") as source:
+        handle = os.open(unfinished, _FLAGS, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, filename="") as target:
+                shutil.copyfileobj(source, target, _PIECE)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def edit(copy: Copy, work: Callable[[sqlite3.Connection], None]) -> bool:
+    """Change the content of a copy; return False if nothing was to change.
+
+    A new file takes the place of the copy. It has no free space: what was deleted is not left there.
+    """
+    plain = copy.path.removesuffix(_PACKED)
+    unfinished = f"{plain}.{os.getpid()}{_UNFINISHED}"
+    with database.errors(copy.path), ExitStack() as stack:
+        # The edited file is removed, unless it took the place of the copy.
+        stack.callback(_discard_database, unfinished)
+        with open_copy(copy.path) as source:
+            database.copy_regular(source, unfinished, is_required=True, largest=_LARGEST)
+        if not _changed(unfinished, work):
+            return False
+        if copy.is_compressed:
+            _pack(unfinished, copy.path)
+        else:
+            with _finished_or_removed(unfinished, copy.path):
+                _flush(unfinished)
+    return True
+
+
+def _changed(path: str, work: Callable[[sqlite3.Connection], None]) -> bool:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        # A crash leaves a file that nobody will read.
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute("PRAGMA trusted_schema=OFF")
+        before = connection.total_changes
+        connection.execute("BEGIN")
+        work(connection)
+        connection.execute("COMMIT")
+        if connection.total_changes == before:
+            return False
+        connection.execute("VACUUM")
+        return True
+    finally:
+        connection.close()
+
+
+def _flush(path: str) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _discard_database(path: str) -> None:
+    for name in (path, f"{path}-journal"):
+        discard(name)
 
 
 def remove(copy: Copy) -> None:

@@ -55,7 +55,7 @@ class Fleet:
 
     def close(self) -> None:
         """Close the database and all connections. Sessions keep running."""
-        self._access.context.close()
+        self._access.close()
 
     @property
     def sessions(self) -> Sessions:

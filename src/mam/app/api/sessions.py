@@ -309,6 +309,7 @@ class Sessions(VerbGroup):
             purge=purge_conversation,
             run_recorded=run_recorded,
         )
+        self._access.has_removed |= purge_conversation
         session = Session(self._access, result.row)
         return Outcome(session, result.changed, result.note, result.left_running)
 
@@ -469,7 +470,9 @@ class Sessions(VerbGroup):
         """Delete an ended session's row; with `worktree` also its worktree, if no work would be lost."""
         from mam.app.sessions.forget import forget
 
-        return forget(self._context, self._caller, target, worktree=worktree)
+        document = forget(self._context, self._caller, target, worktree=worktree)
+        self._access.has_removed = True
+        return document
 
     def forgettable(self, *, older_than: float | None = None, status: Sequence[str] = ()) -> Names:
         """Return the names of ended sessions; with `older_than` of those that ended so many seconds ago."""

@@ -30,6 +30,8 @@ class Access:
         self.tasks: list[ResidentTask] = []
         # The folder of job records that the verbs of jobs use, instead of the root's own.
         self.records_folder: str | None = None
+        # Whether a verb has removed something that copies of the state may still have.
+        self.has_removed = False
         self._caller = caller
 
     @property
@@ -73,6 +75,16 @@ class Access:
         if right is not verb_rights.Right.WATCH:
             is_report = right is verb_rights.Right.SIGNED
             verb_rights.check(self.reporter if is_report else self.caller, verb)
+
+    def close(self) -> None:
+        """Close the context; several removals from the registry reach the copies of the state together."""
+        try:
+            if self.has_removed:
+                from mam.app.monitor.backup_removal import remove_now
+
+                remove_now(self.context)
+        finally:
+            self.context.close()
 
     def act_as_user(self) -> None:
         """Act for the user: mam itself has started this process, in the background and for nobody else."""

@@ -12,6 +12,7 @@ import time
 
 from mam.adapters.store import database
 from mam.app.monitor import backup
+from mam.app.monitor.backup_removal import remove_from_copies
 from mam.core.backup_rotation import CHANGE
 from mam.core.errors import MamError
 
@@ -118,6 +119,7 @@ class BackupTask:
                     is_small = os.stat(self.context.paths.db).st_size <= _SMALL
                 if is_small:
                     backup.make_copy(self.context, CHANGE)
+                    remove_from_copies(self.context)
         except MamError as error:
             return error
         finally:
@@ -126,7 +128,7 @@ class BackupTask:
 
 
 class _CopyThread(threading.Thread):
-    """Makes one copy, and measures how long that takes."""
+    """Makes one copy, removes from the others what was forgotten, and measures how long that takes."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(daemon=True)
@@ -136,10 +138,13 @@ class _CopyThread(threading.Thread):
         self.seconds = 0.0
 
     def run(self) -> None:
-        """Make the copy."""
+        """Make the copy. What was forgotten leaves the others also where there is no room for another."""
         begun = time.monotonic()
         try:
-            backup.make_copy(self.context, CHANGE)
+            try:
+                backup.make_copy(self.context, CHANGE)
+            finally:
+                remove_from_copies(self.context)
             self.is_done = True
         except MamError as error:
             self.error = error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 
 from mam.adapters.store import database
 from mam.adapters.store.files import hook_spool
@@ -12,7 +13,8 @@ from mam.adapters.system import program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims, resident_state, setting_aside
 from mam.app.context.liveness import judge_liveness
-from mam.app.context.resident_start_and_lock import resident_log
+from mam.app.context.resident_start_and_lock import lock, resident_log
+from mam.app.monitor import backup
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions import left_running
@@ -20,7 +22,7 @@ from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
 from mam.core.session_row import is_running
-from mam.core.times import stamp
+from mam.core.times import short_age, stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 _MANY_PAYLOADS = 1000
 _OLD_LAUNCH_SECONDS = 300.0
 _BROKER_SECONDS = 5.0
+# A change is copied within a minute; of a large database, within some minutes.
+_LATE_SECONDS = 3600.0
 
 
 def doctor(context: Context) -> list[Finding]:
@@ -171,6 +175,41 @@ def _database(context: Context) -> Iterator[Finding]:
         f"{context.paths.db}: {verdict}",
         "move it away; mam then reads the YAML file",
     )
+
+
+def _copies(context: Context) -> Iterator[Finding]:
+    """Look at the copies of the state: is there a recent one, and how much do they take?"""
+    if not os.path.exists(context.paths.db):
+        return
+    copies = backup.listed(context)
+    last_copy = copies[0].made_at if copies else 0.0
+    if not copies:
+        message = "there is no copy of the state yet; a resident makes one after a change"
+    else:
+        age, size = short_age(context.now() - last_copy), sum(copy.size for copy in copies) / 1e6
+        count = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
+        message = f"{count} of the state, the newest made {age} ago, {size:.1f} MB in all"
+    is_late = _changed_at(context) - max(last_copy, _resident_since(context)) > _LATE_SECONDS
+    mend = "mam backup makes a copy, or says what is in the way"
+    yield finding("copies", not is_late, f"{message}{', and what changed later has none' * is_late}", mend)
+
+
+def _changed_at(context: Context) -> float:
+    """Return the time of the last change of the database."""
+    times = [0.0]
+    for name in (context.paths.db, f"{context.paths.db}-wal"):
+        with suppress(FileNotFoundError):
+            times.append(os.stat(name).st_mtime)
+    return max(times)
+
+
+def _resident_since(context: Context) -> float:
+    """Return when the resident started; without one, a time that has not come."""
+    held = lock(context)
+    if held.holder() is not None:
+        with suppress(FileNotFoundError):
+            return os.stat(held.path).st_mtime
+    return float("inf")
 
 
 def _file(context: Context) -> Iterator[Finding]:
@@ -359,6 +398,7 @@ _CHECKS = (
     _settings,
     _state,
     _database,
+    _copies,
     _file,
     _intents,
     _set_aside,

@@ -13,6 +13,7 @@ import time
 from functools import partial
 
 from mam.adapters.agents import delete_files
+from mam.adapters.store import backup_file
 from mam.adapters.store.files import script_file
 from mam.adapters.store.tables import drifts, jobs, messages, read_log
 from mam.app.jobs.removal import is_removable, remove
@@ -78,6 +79,7 @@ def remove_some(context: Context) -> bool:
     if settings.keep_jobs is not None:
         is_more |= _remove_jobs(context, now - settings.keep_jobs)
         _remove_kept_states(context, now - settings.keep_jobs)
+        _remove_copies_of_lost_roots(context, now - settings.keep_jobs)
     if settings.keep_messages is not None:
         is_more |= _remove_messages(context, now - settings.keep_messages)
         _remove_mail(context, now - settings.keep_messages)
@@ -197,6 +199,26 @@ def _remove_kept_states(context: Context, before: float) -> None:
                 delete_files.remove(folder, name)
         except (OSError, MamError):
             # It stays, and a person may delete it.
+            continue
+
+
+def _remove_copies_of_lost_roots(context: Context, before: float) -> None:
+    """Remove the copies of roots that are gone, once the newest of them is old."""
+    folder = os.path.join(context.user_state.folder, backup_file.BACKUPS)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        known = context.user_state.root_by_id(name)
+        if name == context.root_id or (known is not None and os.path.lexists(known.state)):
+            continue
+        try:
+            copies = backup_file.copies_in(os.path.join(folder, name))
+            if all(copy.made_at < before for copy in copies):
+                delete_files.remove(folder, name)
+        except MamError:
+            # They stay, and a person may delete them.
             continue
 
 

@@ -1,0 +1,296 @@
+"""What is forgotten or purged leaves the copies, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.adapters.store.making import new_row
+
+import mam
+from mam.adapters.store import backup_file
+from mam.adapters.store.tables import removals
+from mam.app.context.resident_start_and_lock import lock
+from mam.app.monitor import backup, backup_removal, doctor
+from mam.app.monitor.retention import remove_some
+from mam.core.backup_rotation import CHANGE, MIGRATION
+from mam.core.errors import DiskFull
+
+CONVERSATION = "0f0e0d0c-1111-4222-8333-444455556666"
+OLD = 100 * 86400.0
+
+
+def row(number: int):
+    return new_row(
+        number,
+        status="stopped",
+        claude_session_id_own=CONVERSATION if number == 1 else None,
+        conversations=[{"id": CONVERSATION, "source": "hook", "since": "2026-11-15T12:00:00Z"}]
+        if number == 1
+        else [],
+    )
+
+
+@pytest.fixture
+def fleet(quick_path, home):
+    with mam.open(str(quick_path)) as opened:
+        opened.init()
+        registry = opened._access.context.registry
+        for number in (1, 2):
+            registry.change(lambda transaction, number=number: transaction.add(row(number)))
+        registry.change(lambda transaction: transaction.set_identity("claude", {"session_id": CONVERSATION}))
+        yield opened
+
+
+@pytest.fixture
+def context(fleet):
+    return fleet._access.context
+
+
+@pytest.fixture
+def copies(context):
+    """A plain copy, a compressed one, and one of the schema of mam 0.1."""
+    folder = backup.folder_of(context)
+    old = Path(context.user_state.folder) / "old.db"
+    source = sqlite3.connect(old)
+    golden = Path(__file__).resolve().parents[2] / "golden" / "0.1.0" / "every-status" / "state.sql"
+    source.executescript(golden.read_text(encoding="utf-8"))
+    source.execute("DELETE FROM sessions")
+    source.execute("DELETE FROM evidence")
+    for number in (1, 2):
+        values = (
+            row(number)["id"],
+            row(number)["name"],
+            "stopped",
+            number,
+            1,
+            json.dumps({**row(number), "version": 1}),
+        )
+        source.execute("INSERT INTO sessions VALUES(?, ?, ?, ?, ?, ?, NULL, 'a block')", values)
+    source.commit()
+    path = backup_file.new_path(folder, MIGRATION, context.now() - 7200, schema_number="1.0")
+    backup_file.write(source, path, None)
+    source.close()
+    backup.make_copy(context, "restore")
+    backup.make_copy(context, CHANGE)
+    made = backup.listed(context)
+    assert [(copy.reason, copy.is_compressed) for copy in made] == [
+        (CHANGE, False),
+        ("restore", True),
+        (MIGRATION, True),
+    ]
+    return made
+
+
+def content(copy) -> bytes:
+    with backup_file.open_copy(copy.path) as plain:
+        return Path(plain).read_bytes()
+
+
+def sessions(copy) -> dict[str, dict]:
+    with backup_file.open_copy(copy.path) as plain:
+        connection = sqlite3.connect(plain)
+        try:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            found = connection.execute("SELECT id, status, data, block FROM sessions").fetchall()
+            for session_id, status, data, block in found:
+                assert json.loads(data)["status"] == status, session_id
+                assert status == "stopped" or block is None
+            return {session_id: json.loads(data) for session_id, _status, data, _block in found}
+        finally:
+            connection.close()
+
+
+def purge(context) -> None:
+    """Record a purge as the verb does."""
+
+    def work(transaction) -> None:
+        current = transaction.get("s_00000001")
+        transaction.put({**current, "conversations": [], "claude_session_id_own": None})
+        transaction.log("user", "purge", current, None, conversation=CONVERSATION)
+
+    context.registry.change(work)
+
+
+def forget(fleet, session_id: str) -> None:
+    """Record that a session was forgotten as the verb does, which also asks tmux."""
+
+    def work(transaction) -> None:
+        transaction.log("user", "forget", transaction.get(session_id), worktree=None)
+        transaction.remove(session_id)
+
+    fleet._access.context.registry.change(work)
+    fleet._access.has_removed = True
+
+
+@pytest.mark.starts
+def test_a_forgotten_session_leaves_every_copy(tmux_server, fleet, context, copies) -> None:
+    context.registry.change(
+        lambda transaction: transaction.put({**transaction.get("s_00000001"), "tmux_server": tmux_server})
+    )
+    assert all(b"s_00000001" in content(copy) for copy in copies)
+    fleet.sessions.forget("s_00000001")
+    assert all(set(sessions(copy)) == {"s_00000001", "s_00000002"} for copy in copies)
+    fleet.close()
+    for copy in copies:
+        assert set(sessions(copy)) == {"s_00000002"}
+        assert b"demo-app-1-creator-claude" not in content(copy)
+        assert Path(copy.path).stat().st_mode & 0o777 == 0o600
+    assert [copy.path for copy in backup.listed(context)] == [copy.path for copy in copies]
+
+
+def test_a_purged_conversation_leaves_every_copy_and_its_session_stays(context, copies) -> None:
+    purge(context)
+    backup_removal.remove_from_copies(context)
+    for copy in copies:
+        assert CONVERSATION.encode() not in content(copy)
+        kept = sessions(copy)["s_00000001"]
+        assert (kept["status"], kept["resumable"], kept["termination_mode"]) == ("terminated", False, "purge")
+        assert sessions(copy)["s_00000002"]["status"] == "stopped"
+
+
+def test_a_copy_that_was_made_after_a_purge_keeps_the_next_conversation(context, copies) -> None:
+    purge(context)
+    context.registry.change(
+        lambda transaction: transaction.put(
+            {**transaction.get("s_00000001"), "claude_session_id_own": "later", "status": "stopped"}
+        )
+    )
+    backup.make_copy(context, CHANGE)
+    newest = backup.listed(context)[0]
+    before = Path(newest.path).read_bytes()
+    backup_removal.remove_from_copies(context)
+    assert Path(newest.path).read_bytes() == before
+
+
+def test_what_was_removed_once_is_not_looked_for_again(fleet, context, copies, monkeypatch) -> None:
+    forget(fleet, "s_00000001")
+    backup_removal.remove_from_copies(context)
+    with monkeypatch.context() as patch:
+        patch.setattr(backup_file, "edit", lambda *_arguments: pytest.fail("edited again"))
+        backup_removal.remove_from_copies(context)
+    forget(fleet, "s_00000002")
+    backup_removal.remove_from_copies(context)
+    assert [sessions(copy) for copy in copies] == [{}, {}, {}]
+
+
+def test_another_history_of_the_database_is_looked_through_from_its_beginning(fleet, context, copies) -> None:
+    forget(fleet, "s_00000001")
+    marker = Path(backup.folder_of(context)) / "last_removal.json"
+    for text in ("[1, 5.0]", "[9999, 5.0]", "[9", ""):
+        marker.write_text(text, encoding="utf-8")
+        backup_removal.remove_from_copies(context)
+        assert json.loads(marker.read_text(encoding="utf-8"))[0] not in (1, 9999)
+    assert all(set(sessions(copy)) == {"s_00000002"} for copy in copies)
+
+
+def test_a_failure_is_a_warning_that_names_the_copy_and_the_next_one_tries_again(
+    fleet, context, copies, monkeypatch
+) -> None:
+    warnings: list[str] = []
+    fleet.on_warning(warnings.append)
+    edit = backup_file.edit
+
+    def fail(copy, work):
+        if copy.reason == MIGRATION:
+            raise DiskFull(f"no space left to write {copy.path}")
+        return edit(copy, work)
+
+    forget(fleet, "s_00000001")
+    with monkeypatch.context() as patch:
+        patch.setattr(backup_file, "edit", fail)
+        fleet.close()
+    assert len(warnings) == 1
+    assert copies[2].path in warnings[0]
+    assert [len(sessions(copy)) for copy in copies] == [1, 1, 2]
+    backup_removal.remove_from_copies(context)
+    assert [len(sessions(copy)) for copy in copies] == [1, 1, 1]
+
+
+def test_a_copy_that_cannot_be_written_stays_as_it_was(context, copies, monkeypatch) -> None:
+    before = [Path(copy.path).read_bytes() for copy in copies]
+    purge(context)
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backup_file.os, "fsync", full)
+        with pytest.raises(DiskFull):
+            backup_removal.remove_from_copies(context)
+    assert [Path(copy.path).read_bytes() for copy in copies] == before
+    assert not list(Path(backup.folder_of(context)).glob("*.new*"))
+
+
+def test_a_resident_does_it_and_large_copies_wait_for_one(fleet, context, copies, monkeypatch) -> None:
+    forget(fleet, "s_00000001")
+    with monkeypatch.context() as patch:
+        patch.setattr(backup_removal, "_QUICK", 10)
+        backup_removal.remove_now(context)
+    held = lock(context)
+    assert held.take({})
+    backup_removal.remove_now(context)
+    held.release()
+    assert all(len(sessions(copy)) == 2 for copy in copies)
+    backup_removal.remove_now(context)
+    assert all(len(sessions(copy)) == 1 for copy in copies)
+
+
+def test_without_copies_nothing_is_made(fleet, context) -> None:
+    forget(fleet, "s_00000001")
+    backup_removal.remove_now(context)
+    assert not Path(backup.folder_of(context)).exists()
+
+
+def test_removals_are_those_of_the_log(fleet, context) -> None:
+    purge(context)
+    forget(fleet, "s_00000002")
+    found = context.registry.peek(lambda transaction: removals.since(transaction, None), [])
+    assert [(one.verb, one.session_id, one.conversation) for one in found] == [
+        ("purge", "s_00000001", CONVERSATION),
+        ("forget", "s_00000002", None),
+    ]
+    last = (found[0].seq, found[0].at)
+    rest = context.registry.peek(lambda transaction: removals.since(transaction, last), [])
+    assert [one.seq for one in rest] == [found[1].seq]
+
+
+def test_copies_of_roots_that_are_gone_are_removed_after_a_time(context, tmp_path) -> None:
+    folder = Path(context.user_state.folder) / "backups"
+    with mam.open(str(tmp_path)) as other:
+        other.init()
+        other_id = other._access.context.root_id
+    for name, age in (("1" * 16, OLD), ("2" * 16, 60.0), (other_id, OLD), (context.root_id, OLD)):
+        path = backup_file.new_path(str(folder / name), CHANGE, context.now() - age)
+        backup_file.write(context.registry.reader(), path, None)
+    remove_some(context)
+    assert {path.name for path in folder.iterdir()} == {"2" * 16, other_id, context.root_id}
+    shutil.rmtree(tmp_path / ".mam")
+    remove_some(context)
+    assert {path.name for path in folder.iterdir()} == {"2" * 16, context.root_id}
+
+
+def findings(context) -> dict[str, object]:
+    (found,) = doctor._copies(context)
+    return found
+
+
+def test_doctor_shows_the_newest_copy_and_warns_of_one_that_is_late(context) -> None:
+    assert findings(context)["ok"] is True
+    held = lock(context)
+    assert held.take({})
+    assert findings(context)["ok"] is True
+    os.utime(held.path, (1, 1))
+    late = findings(context)
+    assert (late["ok"], late["mend"]) == (False, "mam backup makes a copy, or says what is in the way")
+    copy = backup.make_copy(context, CHANGE)
+    found = findings(context)
+    assert found["ok"] is True
+    assert found["message"].startswith("1 copy of the state, the newest made ")
+    Path(copy.path).unlink()
+    held.release()
+    assert findings(context)["ok"] is True
