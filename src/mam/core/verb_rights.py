@@ -1,9 +1,9 @@
 """Who may use which verb. Pure.
 
-The table has an entry for each verb, for each subcommand of a verb that has some, and for options that need
-another right than their verb. What one session may do to another is decided in `core/authority.py`. All this
-guards against accidents, and against instructions that an agent reads; the processes of one user form one
-trust domain.
+The table has an entry for each verb, for each subcommand of a verb that has some, and for options and
+arguments that need another right than their verb. What one session may do to another is decided in
+`core/authority.py`. All this guards against accidents, and against instructions that an agent reads; the
+processes of one user form one trust domain.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Right(StrEnum):
     OPERATE = "operate"
     # It needs a terminal or a process of this machine, or changes how mam is set up here.
     LOCAL = "local"
-    # It lets something run that nobody has looked at yet.
+    # A person alone decides it: it lets something run that nobody has looked at yet, or hands out the state.
     TRUST = "trust"
 
 
@@ -53,7 +53,7 @@ _OPERATES = (
     "job submit, job verify, job cancel, team up, team down, task add, board create"
 )
 _TRUSTS = "job release"
-_IS_LOCAL = "init, adopt, monitor, demo, skills install, skills uninstall"
+_IS_LOCAL = "init, adopt, monitor, backup, demo, skills install, skills uninstall"
 RIGHTS = {
     verb: right
     for right, verbs in (
@@ -71,6 +71,7 @@ RIGHTS = {
 OPTION_RIGHTS = {
     "inbox --withdraw": Right.OPERATE,
     "inbox --release": Right.TRUST,
+    "backup FILE": Right.TRUST,
     "init --trust": Right.TRUST,
     "init --copy": Right.TRUST,
     "init --take-over": Right.TRUST,

@@ -18,7 +18,8 @@ from mam.app.jobs.new_job import new_id, record_job
 from mam.app.monitor import backup, backup_task
 from mam.app.monitor.backup_task import BackupTask
 from mam.core.backup_rotation import CHANGE, MIGRATION
-from mam.core.errors import DiskFull, MamError
+from mam.core.caller import session
+from mam.core.errors import DiskFull, InvalidPath, MamError, NotAllowed, RootForeign
 
 
 @pytest.fixture
@@ -121,6 +122,51 @@ class TestCopy:
                 backup_file.compress(first.path)
         assert [copy.path for copy in backup.listed(context)] == [first.path]
         assert not [name for name in os.listdir(Path(first.path).parent) if name.endswith(".new")]  # noqa: PTH208
+
+
+class TestFile:
+    def test_a_file_has_no_tokens_and_nothing_that_was_deleted(self, fleet, context, tmp_path) -> None:
+        job_id = record_job(context, fleet.caller, new_id(), "do it").id
+        token = job_files.read_token(context.paths.jobs, job_id)
+        path = tmp_path / "mine.db"
+        answer = fleet.monitor.backup_to(str(path))
+        assert (answer["path"], answer["has_secrets"]) == (str(path), False)
+        assert answer["size"] == path.stat().st_size
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert token.encode() not in path.read_bytes()
+        fleet.monitor.backup_to(str(path), with_secrets=True, force=True)
+        assert token.encode() in path.read_bytes()
+        assert fleet.monitor.backups() == []
+
+    def test_a_file_that_exists_or_that_mam_would_copy_is_refused(self, fleet, context, tmp_path) -> None:
+        for name in ("file", "folder", "link"):
+            (tmp_path / name).mkdir() if name == "folder" else (tmp_path / name).touch()
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(tmp_path / "file")
+        for name, options in (("file", {}), ("folder", {"force": True}), ("link", {"force": True})):
+            with pytest.raises(InvalidPath, match="exists already"):
+                fleet.monitor.backup_to(str(tmp_path / name), **options)
+        (tmp_path / "way").symlink_to(context.paths.state)
+        for inside in (f"{context.paths.state}/x.db", str(tmp_path / "way" / "x.db"), context.paths.state):
+            with pytest.raises(InvalidPath, match="lies in the state"):
+                fleet.monitor.backup_to(inside, force=True)
+        with pytest.raises(InvalidPath, match="is not a directory"):
+            fleet.monitor.backup_to(str(tmp_path / "none" / "x.db"))
+        assert (tmp_path / "file").read_bytes() == b""
+
+    def test_a_session_copies_into_the_user_state_and_not_into_a_file(self, fleet, tmp_path) -> None:
+        fleet._access._caller = session("s_00000001")
+        assert fleet.monitor.backup()["reason"] == "manual"
+        with pytest.raises(NotAllowed, match="a session may not use 'mam backup FILE'"):
+            fleet.monitor.backup_to(str(tmp_path / "mine.db"))
+
+    def test_a_root_that_is_not_ours_is_not_copied(self, fleet, quick_path, tmp_path, monkeypatch) -> None:
+        monkeypatch.setenv("MAM_STATE_HOME", str(tmp_path / "other"))
+        with mam.open(str(quick_path)) as other:
+            for attempt in (other.monitor.backup, lambda: other.monitor.backup_to(str(tmp_path / "x.db"))):
+                with pytest.raises(RootForeign):
+                    attempt()
+            assert other.monitor.backups() == []
 
 
 class TestTask:

@@ -164,3 +164,29 @@ class Monitor(VerbGroup):
         from mam.app.monitor.doctor import doctor
 
         return doctor(self._context)
+
+    @in_own_root
+    def backup(self) -> Document:
+        """Copy the state of the root now, with the tokens of its jobs, beside the automatic copies.
+
+        Returns `{path, made_at, age, size, reason, compressed, has_secrets}`.
+        """
+        from mam.app.monitor.backup import backup
+
+        return backup(self._context)
+
+    @in_own_root
+    def backup_to(self, file: str, *, with_secrets: bool = False, force: bool = False) -> Document:
+        """Copy the state into a file, without the tokens of jobs unless `with_secrets`; as `backup`.
+
+        `force` replaces a file that exists.
+        """
+        from mam.app.monitor.backup import backup_to
+
+        return backup_to(self._context, file, with_secrets=with_secrets, force=force)
+
+    def backups(self) -> list[Document]:
+        """Return the copies in the user state, the newest first: as `backup`, without `has_secrets`."""
+        from mam.app.monitor.backup import copies
+
+        return copies(self._context)

@@ -62,6 +62,8 @@ VERBS = {
     "Monitor.dispatch_to_hermes": "monitor",
     "Monitor.install": "monitor",
     "Monitor.uninstall": "monitor",
+    "Monitor.backup": "backup",
+    "Monitor.backup_to": "backup FILE",
     "Skills.install": "skills install",
     "Skills.uninstall": "skills uninstall",
     "Demo.show": "demo",
@@ -77,7 +79,7 @@ OPEN = {
     "Tasks": "list",
     "Boards": "list show",
     # mam itself runs the resident, also for a session that needs one.
-    "Monitor": "run doctor",
+    "Monitor": "run doctor backups",
     "Agents": "list get wait panes in_pane authorize authorize_child reachable",
     "Skills": "list",
     # Each call of a tool is checked on its own.

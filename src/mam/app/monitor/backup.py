@@ -6,7 +6,7 @@ import os
 
 from mam.adapters.store import backup_file, database
 from mam.core import backup_rotation
-from mam.core.backup_rotation import MANUAL
+from mam.core.backup_rotation import MANUAL, Copy
 from mam.core.errors import InvalidPath, NoRegistry
 from mam.core.times import stamp
 
@@ -16,29 +16,30 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import Context
-    from mam.core.backup_rotation import Copy
 
     Document = dict[str, Any]
 
 
-def backup(
-    context: Context, file: str | None = None, *, with_secrets: bool = False, force: bool = False
-) -> Document:
-    """Copy the state of the root now; return the copy as `copies` lists it, with `has_secrets`.
+def backup(context: Context) -> Document:
+    """Copy the state now, with the tokens of jobs, beside the automatic copies.
 
-    Without a file the copy joins the automatic ones and has the tokens of jobs. A file, named from the
-    caller's directory, has them only `with_secrets`. It has no free space, in which deleted text may be left.
+    Returns the copy as `copies` lists it, with `has_secrets`.
     """
-    if file is None:
-        return {**_as_json(context, make_copy(context, MANUAL)), "has_secrets": True}
-    path = _checked(context, file, force=force)
-    facts = backup_file.facts_of(
-        context.paths, context.root_id, context.now(), MANUAL, with_tokens=with_secrets
-    )
-    backup_file.write(_source(context), path, facts, is_compact=True)
+    return {**_as_json(context, make_copy(context, MANUAL)), "has_secrets": True}
+
+
+def backup_to(context: Context, file: str, *, with_secrets: bool = False, force: bool = False) -> Document:
+    """Copy the state into a file, named from the caller's directory; `force` replaces a file.
+
+    It has the tokens of jobs only `with_secrets`, and no free space, in which deleted text may be left.
+    Returns the same as `backup`.
+    """
+    source, path = _source(context), _checked(context, file, force=force)
+    now = context.now()
+    facts = backup_file.facts_of(context.paths, context.root_id, now, MANUAL, with_tokens=with_secrets)
+    backup_file.write(source, path, facts, is_compact=True)
     with database.errors(path):
-        size = os.stat(path).st_size
-    copy = backup_rotation.Copy(path, context.now(), MANUAL, size, is_compressed=False)
+        copy = Copy(path, now, MANUAL, os.stat(path).st_size, is_compressed=False)
     return {**_as_json(context, copy), "has_secrets": with_secrets}
 
 

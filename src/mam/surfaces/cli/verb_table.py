@@ -53,6 +53,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "monitor": ("monitor", "update the registry to match what exists", CARE),
     "doctor": ("doctor", "check this machine and this root", CARE),
     "drill": ("drill", "check that every conversation would come back after a reboot", CARE),
+    "backup": ("backup", "copy the state of this root, or list its copies", CARE),
     "demo": ("demo", "show mam at work, with practice agents on a separate tmux server", CARE),
     "log": ("log", "print who did what to which session, and why", CARE),
     "completion": ("completion", "print the completion script of a shell", CARE),
