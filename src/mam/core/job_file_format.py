@@ -55,6 +55,9 @@ _TEXTS = (
 )
 _TIMES = ("began", "prompted_at", "activity_at", "worked_at", "turn_told", "nudged_at")
 _FLAGS = ("trust", "mcp", "was_held")
+# A line of a log file has its data up to this size, and of bigger data so many short values.
+LARGEST_LINE = 8 * 1024
+_LONGEST_SHORT, _MOST_SHORT = 200, 20
 _LONGEST_SECONDS, _LAST_TIME, _LONGEST_TOKEN = 1e9, 253402300800.0, 1024
 _TAIL = ("attempt", "last_seq", "last_event_at", "session_id", "auth_token")
 
@@ -87,6 +90,26 @@ def record(
         "session_id": session_id,
         "auth_token": None,
     }
+
+
+def line_for_file(line: dict[str, Any], size: int) -> dict[str, Any]:
+    """Return a line of a job's log as its files have it; `size` is about how long the line is.
+
+    Big data is only in the ledger. The line keeps what is short, and says how much is left out.
+    """
+    if size <= LARGEST_LINE:
+        return line
+    data = {key: value for key, value in line["data"].items() if _is_short(value)}
+    if len(data) > _MOST_SHORT:
+        data = {key: data[key] for key in ("attempt", "hmac_sig") if key in data}
+    see = f"mam job logs {line['job_id']}"
+    return {**line, "data": {**data, "omitted": {"bytes": size, "see": see}}}
+
+
+def _is_short(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_SHORT
+    return value is None or isinstance(value, (bool, int, float))
 
 
 def parse_record(document: object) -> dict[str, Any] | None:

@@ -50,7 +50,7 @@ _ANSWERS = "answer"
 _OPERATES = (
     "create, resume, restart, stop, send, broadcast, keys, interrupt, archive, forget, "
     "rename, fork, spawn, close, rebalance, "
-    "job submit, job verify, job cancel, team up, team down, task add, board create"
+    "job submit, job verify, job cancel, job forget, team up, team down, task add, board create"
 )
 _TRUSTS = "job release"
 _IS_LOCAL = "init, adopt, monitor, backup, demo, skills install, skills uninstall"

@@ -374,6 +374,46 @@ def test_what_is_to_be_published(fleet):
     assert fleet._access.context.registry.peek(outbox.waiting, []) == []
 
 
+def test_e7_big_data_is_stored_once(fleet):
+    context = fleet._access.context
+    broker = {"host": "127.0.0.1", "port": 1883}
+    job = record_job(context, fleet.caller, new_id(), "x", broker=broker).id
+    big = {"output": "x" * 50_000, "short": "kept"}
+    fleet.jobs.event(job, "progress", data=big)
+    fleet.jobs.event(job, "progress", detail="small", data={"note": "here"})
+    for path in (
+        Path(context.paths.jobs, f"{job}.events.log"),
+        Path(context.paths.root, "delegate_job_logs", job, "events.ndjson"),
+    ):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        assert path.stat().st_size < 5_000
+        assert [line["event"] for line in lines] == ["registered", "progress", "progress"]
+        omitted = lines[1]["data"].pop("omitted")
+        assert omitted["bytes"] > 50_000
+        assert omitted["see"] == f"mam job logs {job}"
+        assert sorted(lines[1]["data"]) == ["attempt", "by", "hmac_sig", "short"]
+        assert lines[2]["data"]["note"] == "here"
+    shown = fleet.jobs.logs(job)["events"][1]
+    assert shown["data"]["output"] == big["output"]
+
+    published = context.registry.peek(outbox.waiting, [])
+    assert len(published) == 3
+    context.registry.note(
+        lambda transaction: outbox.set_published(transaction, [row.seq for row in published])
+    )
+    assert context.registry.peek(_outbox_payloads, []) == [row.payload for row in published[1:]]
+    context.registry.note(lambda transaction: outbox.publish_again(transaction, job))
+    again = context.registry.peek(outbox.waiting, [])
+    assert sorted(row.payload for row in again) == sorted(row.payload for row in published)
+    context.registry.note(lambda transaction: outbox.publish_again(transaction, job))
+    assert len(context.registry.peek(outbox.waiting, [])) == 3, "nothing is there twice"
+
+
+def _outbox_payloads(transaction):
+    rows = transaction.connection.execute("SELECT payload FROM outbox ORDER BY seq")
+    return [payload for (payload,) in rows]
+
+
 @pytest.mark.starts
 def test_who_waits_hears_each_event(fleet, job, until):
     names: list[str] = []

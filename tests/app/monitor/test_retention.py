@@ -11,10 +11,12 @@ import pytest
 import mam
 from mam.adapters.store import database
 from mam.adapters.store.tables import jobs, messages
+from mam.app.jobs.forget import forget
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.jobs.write_job_files import write_files
-from mam.app.monitor import retention
+from mam.app.monitor import doctor, retention
 from mam.app.monitor.retention import remove_some
+from mam.core import caller as callers
 from mam.core.message_rules import NOT_TRIED
 
 OLD = 100 * 86400.0
@@ -198,3 +200,36 @@ def test_e7_the_file_shrinks_when_much_of_it_is_free(context) -> None:
     assert Path(context.paths.db).stat().st_size < size / 4
     assert database.free_bytes(context.registry.writer(), context.paths.db)[0] == 0
     assert not context.registry.shrink(1 << 20, 1 << 30)
+
+
+def test_e7_a_job_is_forgotten_with_all_that_it_left(fleet, context) -> None:
+    ended, unended = job(fleet, "completed", 60.0), job(fleet, "running", 60.0)
+    outcomes = fleet.jobs.forget(ended, unended, "1f00ab42")
+    assert [(outcome["job_id"], outcome["forgotten"], outcome["reason"]) for outcome in outcomes] == [
+        (ended, True, None),
+        (unended, False, "it is running"),
+        ("1f00ab42", False, "it is no job of this root"),
+    ]
+    assert outcomes[1]["hint"] == f"mam job cancel {unended} ends it"
+    assert not files_of(context, ended)
+    assert [record["job_id"] for record in fleet.jobs.list()] == [unended]
+    for table in ("job_events", "job_prompts"):
+        assert one(context, f"SELECT count(DISTINCT job_id) FROM {table}") == 1
+    logged = "SELECT json_extract(detail, '$.job') FROM log WHERE verb='job forget'"
+    assert one(context, logged) == ended
+
+
+def test_e7_a_session_forgets_only_the_jobs_that_it_submitted(fleet, context) -> None:
+    ended = job(fleet, "completed", 60.0)
+    (outcome,) = forget(context, callers.session("s_00000001"), [ended])
+    assert (outcome["forgotten"], outcome["reason"]) == (False, "it was submitted by somebody else")
+    assert files_of(context, ended)
+
+
+def test_e7_doctor_says_how_much_room_the_state_takes(fleet, context) -> None:
+    job(fleet, "completed")
+    message(context, "submitted")
+    database_size, files_size = (finding["message"] for finding in doctor._sizes(context))
+    assert "1 messages (keep_messages), 1 jobs with 1 events (keep_jobs)" in database_size
+    assert "log entries (setting keep_log)" in database_size
+    assert files_size.endswith("(keep_jobs), the payloads of hooks 0 KiB")

@@ -93,6 +93,18 @@ class Jobs(VerbGroup):
         ids = [resolve_id(self._context, job) for job in jobs]
         return release(self._context, self._caller, ids or None)
 
+    @publishing
+    def forget(self, *jobs: str) -> Documents:
+        """Remove jobs that have ended, with their logs and audit folders.
+
+        Returns `{job_id, forgotten, reason, hint}` of each. A job that has not ended stays.
+        """
+        from mam.app.jobs.find import resolve_id
+        from mam.app.jobs.forget import forget
+
+        self._context.root.check()
+        return forget(self._context, self._caller, [resolve_id(self._context, job) for job in jobs])
+
     @checked
     def verify(self, job: str | None, script: str, *, folder: str | None = None) -> Document:
         """Run a script for a job, with JOB_ID and REGISTRY_DIR; `{job_id, passed, exit_code, output}`."""

@@ -32,6 +32,7 @@ VERBS = {
     "Jobs.submit": "job submit",
     "Jobs.cancel": "job cancel",
     "Jobs.release": "job release",
+    "Jobs.forget": "job forget",
     "Jobs.verify": "job verify",
     "Jobs.event": "job event",
     "Jobs.take_in": "job event",

@@ -12,6 +12,7 @@ from mam.adapters.store.files import job_files, script_file
 from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import as_document
 from mam.core.errors import MamError
+from mam.core.job_file_format import line_for_file
 from mam.core.job_rules import ENDED
 
 TYPE_CHECKING = False
@@ -105,7 +106,7 @@ def _forget_script(context: Context, job_id: str) -> None:
 def _append_new_entries(context: Context, job_id: str, log: str) -> Document:
     """Append the entries that a log does not have yet; return the job's state after the last one."""
     job, prompt, entries = _read_since(context, job_id, job_files.last_number(log))
-    job_files.append(log, [log_line(entry) for entry in entries])
+    job_files.append(log, [line_for_file(log_line(entry), entry.size) for entry in entries])
     return as_document(job, prompt)
 
 

@@ -14,7 +14,9 @@ from mam.app.brokers import config as brokers
 from mam.app.context import claims, resident_state, setting_aside
 from mam.app.context.liveness import judge_liveness
 from mam.app.context.resident_start_and_lock import lock, resident_log
+from mam.app.jobs.write_job_files import audit_root
 from mam.app.monitor import backup
+from mam.app.monitor.retention import file_bytes, folder_bytes
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions import left_running
@@ -186,9 +188,9 @@ def _copies(context: Context) -> Iterator[Finding]:
     if not copies:
         message = "there is no copy of the state yet; a resident makes one after a change"
     else:
-        age, size = short_age(context.now() - last_copy), sum(copy.size for copy in copies) / 1e6
+        age, size = short_age(context.now() - last_copy), sum(copy.size for copy in copies)
         count = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
-        message = f"{count} of the state, the newest made {age} ago, {size:.1f} MB in all"
+        message = f"{count} of the state, the newest made {age} ago, {_in_units(size)} in all"
     is_late = _changed_at(context) - max(last_copy, _resident_since(context)) > _LATE_SECONDS
     mend = "mam backup makes a copy, or says what is in the way"
     yield finding("copies", not is_late, f"{message}{', and what changed later has none' * is_late}", mend)
@@ -205,11 +207,41 @@ def _changed_at(context: Context) -> float:
 
 def _resident_since(context: Context) -> float:
     """Return when the resident started; without one, a time that has not come."""
-    held = lock(context)
-    if held.holder() is not None:
-        with suppress(FileNotFoundError):
-            return os.stat(held.path).st_mtime
-    return float("inf")
+    since = (lock(context).holder() or {}).get("since")
+    return since if isinstance(since, float | int) else float("inf")
+
+
+def _sizes(context: Context) -> Iterator[Finding]:
+    """Say how much room the state takes, and which settings bound that."""
+    if not context.paths.exists():
+        return
+
+    query = (
+        "SELECT (SELECT count(*) FROM log), (SELECT count(*) FROM messages),"
+        " (SELECT count(*) FROM jobs), (SELECT count(*) FROM job_events)"
+    )
+    counts: tuple[int, ...] = context.registry.peek(
+        lambda transaction: transaction.connection.execute(query).fetchone(), (0, 0, 0, 0)
+    )
+    log, texts, all_jobs, events = counts
+    database_bytes = sum(file_bytes(context.paths.db + ending) for ending in ("", "-wal"))
+    job_bytes = folder_bytes(context.paths.jobs) + folder_bytes(audit_root(context))
+    yield finding(
+        "size",
+        True,
+        f"the database has {_in_units(database_bytes)}: {log} log entries (setting keep_log),"
+        f" {texts} messages (keep_messages), {all_jobs} jobs with {events} events (keep_jobs)",
+    )
+    yield finding(
+        "size",
+        True,
+        f"the files of jobs have {_in_units(job_bytes)} (keep_jobs),"
+        f" the payloads of hooks {_in_units(folder_bytes(context.paths.spool))}",
+    )
+
+
+def _in_units(count: int) -> str:
+    return f"{count / (1 << 20):.1f} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
 
 
 def _file(context: Context) -> Iterator[Finding]:
@@ -399,6 +431,7 @@ _CHECKS = (
     _state,
     _database,
     _copies,
+    _sizes,
     _file,
     _intents,
     _set_aside,

@@ -120,10 +120,11 @@ def _remove_jobs(context: Context, before: float) -> bool:
 
 
 def _bytes_of(context: Context, job: Job) -> int:
-    """Return about how much a job holds: its log is in the database, too."""
+    """Return about how much a job holds in its files and in the database."""
     folder = os.path.join(job.data.get("logs_dir") or audit_root(context), job.id)
     log = os.path.join(context.paths.jobs, f"{job.id}.events.log")
-    return folder_bytes(folder) + 2 * file_bytes(log)
+    entries = context.registry.peek(partial(jobs.bytes_of_entries, job_id=job.id), 0)
+    return folder_bytes(folder) + file_bytes(log) + entries
 
 
 def file_bytes(path: str) -> int:

@@ -58,7 +58,16 @@ _FOR_A_PERSON = ("attach", "answer")
 # Verbs without a tool that have the name of a session, a team or a card, or the id of a job, after them.
 _NAMED = (
     *("attach", "forget", "fork", "adopt", "keys", "rename", "archive", "restart", "interrupt"),
-    *("job logs", "job cancel", "job release", "job verify", "team down", "board claim", "board show"),
+    *(
+        "job logs",
+        "job cancel",
+        "job release",
+        "job forget",
+        "job verify",
+        "team down",
+        "board claim",
+        "board show",
+    ),
     "inbox",
 )
 # The options of mam that are alone in a hint, as in "repeat without --worktree", with the arguments that they

@@ -81,7 +81,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
 class Entry:
     """One entry of a job's log; `number` is its position in the ledger."""
 
-    __slots__ = ("at", "document", "job_id", "name", "number")
+    __slots__ = ("at", "document", "job_id", "name", "number", "size")
 
     def __init__(self, number: int, job_id: str, name: str, at: float, payload: str) -> None:
         """`name` is the event's name in the log; for `checking` the published name is another."""
@@ -89,6 +89,7 @@ class Entry:
         self.job_id = job_id
         self.name = name
         self.at = at
+        self.size = len(str(payload))
         document = _parsed(payload)
         if document is None:
             at = at if isinstance(at, float) else 0.0
@@ -242,6 +243,12 @@ def since(transaction: Transaction, number: int, job_ids: Collection[str] | None
         "SELECT number, job_id, name, at, payload FROM job_events WHERE number>? ORDER BY number", (number,)
     )
     return [Entry(*values) for values in rows if job_ids is None or values[1] in job_ids]
+
+
+def bytes_of_entries(transaction: Transaction, job_id: str) -> int:
+    """Return about how much the entries of a job take in the database."""
+    query = "SELECT coalesce(sum(length(payload)), 0) FROM job_events WHERE job_id=?"
+    return int(transaction.connection.execute(query, (job_id,)).fetchone()[0])
 
 
 def newest(transaction: Transaction) -> int:

@@ -4,11 +4,14 @@ A publisher reads `waiting` in the order of `seq` and publishes each row with Qo
 `<prefix>/<job_id>/<topic>` (the job's `topic_prefix`) with its `retain` flag. It calls `set_published` only
 after the broker has acknowledged the row. If it dies in between, the row is published twice, which does no
 harm, because receivers count an event once. Rows of one job are published in order. A new status replaces
-the older one of its job, because the broker retains only the last. A verb waits at most 2 s for a broker,
-after its commit and only if no resident runs. A job without a broker writes no rows.
+the older one of its job, because the broker retains only the last. A published row stays for a while, because
+it may have to be published again; a big one is deleted, and made again from the ledger. A verb waits at most
+2 s for a broker, after its commit and only if no resident runs. A job without a broker writes no rows.
 """
 
 from __future__ import annotations
+
+from mam.core.job_event import DROPPED, EVENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 _KEPT_SECONDS = 7 * 86400.0
 # A resident keeps running for what is to be published so long; anybody publishes the rest on the way.
 WORTH_SECONDS = 3600.0
+# A published event that is larger is kept in the ledger only.
+LARGEST_KEPT = 8 * 1024
 
 
 class OutboxRow:
@@ -62,10 +67,15 @@ def waiting(transaction: Transaction, *, job_id: str | None = None, limit: int =
 
 
 def set_published(transaction: Transaction, numbers: Iterable[int]) -> None:
-    """Record that the broker has acknowledged these rows, and delete rows that were published long ago."""
+    """Record that the broker has acknowledged these rows; delete big ones, and those of long ago."""
+    numbers = list(numbers)
     transaction.connection.executemany(
         "UPDATE outbox SET published_at=? WHERE seq=? AND published_at IS NULL",
         [(transaction.now, number) for number in numbers],
+    )
+    transaction.connection.executemany(
+        "DELETE FROM outbox WHERE seq=? AND NOT retain AND length(payload) > ?",
+        [(number, LARGEST_KEPT) for number in numbers],
     )
     transaction.connection.execute(
         "DELETE FROM outbox WHERE published_at < ?", (transaction.now - _KEPT_SECONDS,)
@@ -108,7 +118,14 @@ def recent(transaction: Transaction, since: float) -> list[str]:
 
 
 def publish_again(transaction: Transaction, job_id: str) -> None:
-    """Publish all stored rows of a job again."""
+    """Publish all rows of a job again, and the big events of the same time, which only the ledger has."""
+    transaction.connection.execute(
+        "INSERT INTO outbox(job_id, topic, payload, retain, created_at)"
+        " SELECT job_id, ?1, payload, 0, at FROM job_events"
+        " WHERE job_id=?2 AND signature IS NOT NULL AND name != ?3 AND at >= ?4 AND length(payload) > ?5"
+        " AND payload NOT IN (SELECT payload FROM outbox WHERE job_id=?2 AND topic=?1) ORDER BY number",
+        (EVENTS, job_id, DROPPED, transaction.now - _KEPT_SECONDS, LARGEST_KEPT),
+    )
     transaction.connection.execute("UPDATE outbox SET published_at=NULL WHERE job_id=?", (job_id,))
 
 

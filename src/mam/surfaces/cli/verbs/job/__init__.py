@@ -31,7 +31,8 @@ EXAMPLES = """
   mam job logs 1f00ab42 --output
   mam job verify 1f00ab42 --validate check.sh
   mam job cancel 1f00ab42 --reason "no longer needed" --stop
-  mam job release 1f00ab42 5d2c0e91"""
+  mam job release 1f00ab42 5d2c0e91
+  mam job forget 1f00ab42"""
 TAKES_REST = True
 SUBCOMMANDS = {
     "submit": "give work to an agent, and follow it to its end",
@@ -43,6 +44,7 @@ SUBCOMMANDS = {
     "verify": "run a script on a job, and exit with its exit code",
     "cancel": "end a job at once",
     "release": "open parked jobs again",
+    "forget": "remove jobs that have ended, with their files",
 }
 
 
