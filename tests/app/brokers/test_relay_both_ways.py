@@ -566,3 +566,22 @@ def test_a_thread_that_was_told_to_end_may_still_speak(fleet) -> None:
     pool.close()
     with pytest.raises(OSError):
         os.fstat(pool._write)
+
+
+def test_e11_honest_events_arrive_beside_forged_ones(fleet, remote, until):
+    job_id, other = submit(fleet), submit(fleet)
+    news = []
+    with relaying(fleet, news):
+        until(lambda: any("broker" in document for document in news))
+        topic = f"python/mqtt/jobs/{job_id}/events"
+        for number in range(300):
+            event = events.make(job_id, "progress", seq=1, attempt=1, timestamp="2026-11-15T08:00:00Z")
+            forged = events.sign({**event, "detail": f"forged {number}"}, "f" * 64)
+            remote.publish(topic, events.write(forged))
+        publish(remote, topic, signed(fleet, job_id, "progress", 1, "honest"))
+        publish(remote, f"python/mqtt/jobs/{other}/events", signed(fleet, other, "progress", 1, "honest"))
+        until(lambda: ("progress", "honest") in log_of(fleet, other))
+        until(lambda: ("progress", "honest") in log_of(fleet, job_id))
+    dropped = [detail for name, detail in log_of(fleet, job_id) if name == "dropped"]
+    assert len(dropped) == 11, "ten have an entry of their own, and the others are counted in one"
+    assert dropped[-1].startswith("290 further events were refused")

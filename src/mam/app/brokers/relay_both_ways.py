@@ -16,13 +16,15 @@ from functools import partial
 from mam.adapters.store.tables import jobs, outbox
 from mam.adapters.system.file_watch import FileWatch
 from mam.app.brokers import config as brokers
-from mam.app.jobs.event import take_in
+from mam.app.brokers.forgery_limit import ForgeryLimit
+from mam.app.context import setting_aside
+from mam.app.jobs.event import note_refusals, take_in
 from mam.app.jobs.find import token_of
 from mam.app.jobs.import_record import ensure_in_ledger
 from mam.core import broker_address as rules
 from mam.core import job_event as events
 from mam.core import republish_request
-from mam.core.errors import JobNotFound, MamError, NotAllowed
+from mam.core.errors import EventRefused, JobNotFound, MamError, NotAllowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ _RECENT_SECONDS, _AGAIN_SECONDS = 3600.0, 2.0
 _LOOKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _NET = 1.0
 _MOST_PROCESSED = 20_000
+# All jobs that are not of this root count as one, which no job has as its id.
+_OTHERS = ""
 # A refusal (wrong password, ...) does not end by itself: pause as long as after so many failures.
 _AS_MANY_FAILURES = 6
 
@@ -84,6 +88,10 @@ class Relay:
         self._requested: set[str] = set()
         self._is_job_ours: dict[str, bool] = {}
         self._processed: set[int] = set()
+        self._limit = ForgeryLimit()
+        # The jobs of this root, as of this commit.
+        self._known: set[str] = set()
+        self._known_at: int | None = None
 
     def run(self, stop: int) -> None:
         """Publish and receive until the handle `stop` is readable; report an error and reconnect later."""
@@ -135,13 +143,15 @@ class Relay:
         try:
             while True:
                 for message in self._connection.take():
-                    self._handle(message)
+                    self._handle_or_set_aside(message)
                     self._connection.acknowledge(message)
+                self._log_refusals()
                 if self.publishes:
                     self._serve_requests()
                     self._publish()
                 ready = self._connection.step(self._seconds_to_wait(), watch.fileno(), stop)
                 if stop in ready:
+                    self._log_refusals(at_once=True)
                     return
                 now = time.monotonic()
                 self._looks = [at for at in self._looks if at > now]
@@ -193,6 +203,16 @@ class Relay:
             )
         return self._is_job_ours[job_id]
 
+    def _handle_or_set_aside(self, message: ReceivedMessage) -> None:
+        """Handle a message. One on which mam fails is set aside, and the broker does not send it again."""
+        try:
+            self._handle(message)
+        except Exception as error:
+            if not setting_aside.is_of_item(error):
+                raise
+            problem = f"mam cannot take in a message of {message.topic[:200]!r}"
+            setting_aside.note(self.context, setting_aside.PAYLOAD, message.topic[:200], error, problem)
+
     def _handle(self, message: ReceivedMessage) -> None:
         """Take in a message about a job of this root; ignore jobs of other roots on the same broker."""
         for leaf in (events.EVENTS, events.STATUS, republish_request.ASK):
@@ -201,37 +221,78 @@ class Relay:
                 continue
             if leaf == republish_request.ASK:
                 self._note_request(job_id, message.payload)
-            elif not self._is_echo(job_id, message):
+            else:
                 self._take_in(job_id, message, is_retained=message.is_retained and leaf == events.EVENTS)
 
     def _is_in_ledger(self, job_id: str) -> bool:
+        """Tell whether a job is in the ledger; a job that only has a foreign record is imported."""
+        if job_id in self._known:
+            return True
+        number = self.context.registry.commit_number()
+        if number is None or number != self._known_at:
+            nothing: set[str] = set()
+            self._known, self._known_at = self.context.registry.peek(jobs.ids, nothing), number
+        if job_id in self._known:
+            return True
+        if not self._limit.may_look(_OTHERS):
+            return False
         try:
             ensure_in_ledger(self.context, job_id)
         except (JobNotFound, NotAllowed):
+            self._limit.refuse(_OTHERS, 0)
             return False
+        self._known.add(job_id)
         return True
 
-    def _is_echo(self, job_id: str, message: ReceivedMessage) -> bool:
-        """Tell whether this relay published the message itself or has processed it before."""
-        mark = hash((job_id, message.payload))
-        if mark in self._processed:
-            return True
-        text = message.payload.decode("utf-8", "replace")
-        return self.context.registry.peek(
-            lambda transaction: outbox.contains(transaction, job_id, text), False
-        )
-
     def _take_in(self, job_id: str, message: ReceivedMessage, *, is_retained: bool) -> None:
+        """Take in an event, unless it is an echo or forged: those are many, and are found out cheaply."""
+        if hash((job_id, message.payload)) in self._processed or not self._limit.may_look(job_id):
+            return
+        signature = None if is_retained else self._genuine_signature(job_id, message.payload)
+        if signature is None:
+            if not self._limit.refuse(job_id, len(message.payload)):
+                return
+        elif self._was_processed(job_id, signature, message.payload):
+            self._remember(job_id, message.payload)
+            return
         # Another process may receive the same message, from the same broker or another address of it.
         mark = hashlib.sha256(b"%d" % is_retained + message.payload).hexdigest()
         outcome = take_in(
             self.context, self.caller, message.payload, job_id=job_id, is_retained=is_retained, mark=mark
         )
         self._remember(job_id, message.payload)
+        if signature is not None:
+            self._remember(job_id, signature.encode())
         if outcome["verdict"] == events.APPLIED:
             self.tell({"event": events.parse(message.payload, job_id)})
         elif outcome["verdict"] == "refused":
             self.tell({"refused": outcome})
+
+    def _genuine_signature(self, job_id: str, payload: bytes) -> str | None:
+        """Return the signature of an event if the job's token made it. This writes nothing."""
+        try:
+            event = events.parse(payload, job_id)
+            token = token_of(self.context, job_id)
+        except (EventRefused, NotAllowed):
+            return None
+        return str(event["data"]["hmac_sig"]) if events.is_signed(event, token) else None
+
+    def _was_processed(self, job_id: str, signature: str, payload: bytes) -> bool:
+        """Tell whether this relay has processed this event, also in other words, or published it itself."""
+        if hash((job_id, signature.encode())) in self._processed:
+            return True
+        text = payload.decode("utf-8", "replace")
+        return self.context.registry.peek(
+            lambda transaction: outbox.contains(transaction, job_id, text), False
+        )
+
+    def _log_refusals(self, *, at_once: bool = False) -> None:
+        """Log how many events were refused without an entry of their own, for each job once a minute."""
+        for job_id, count in self._limit.due_counts(at_once=at_once).items():
+            if job_id != _OTHERS:
+                note_refusals(self.context, job_id, count)
+                reason = f"{count} further events were refused"
+                self.tell({"refused": {"job_id": job_id, "verdict": "refused", "reason": reason}})
 
     def _remember(self, job_id: str, payload: bytes) -> None:
         """Remember a payload that needs no further processing."""
@@ -241,7 +302,7 @@ class Relay:
 
     def _note_request(self, job_id: str, payload: bytes) -> None:
         """Note a request for a job's log if the job's token signed it; ignore a repeated request."""
-        if hash((job_id, payload)) in self._processed:
+        if hash((job_id, payload)) in self._processed or not self._limit.may_look(job_id):
             return
         try:
             is_genuine = republish_request.is_genuine(payload, job_id, token_of(self.context, job_id))
@@ -250,7 +311,7 @@ class Relay:
         if is_genuine:
             self._remember(job_id, payload)
             self._requested.add(job_id)
-        else:
+        elif self._limit.refuse(job_id, len(payload)):
             self.tell({"refused": {"job_id": job_id, "verdict": "refused", "reason": "a forged request"}})
 
     def _serve_requests(self) -> None:

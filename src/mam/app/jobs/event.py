@@ -134,6 +134,19 @@ def take_in(
     return {"job_id": parsed_id, "verdict": verdict, "reason": None}
 
 
+def note_refusals(context: Context, job_id: str, count: int) -> None:
+    """Log that so many events of a job were refused that have no entry of their own."""
+    reason = f"{count} further events were refused: the job's token did not sign them"
+
+    def work(transaction: Transaction) -> None:
+        job = jobs.find(transaction, job_id)
+        if job is not None:
+            ledger_writer.record_refusal(transaction, job, reason, count=count)
+
+    context.registry.note(work)
+    write_files(context, job_id)
+
+
 # Keys of an event's data that only mam may set.
 _RESERVED = ("attempt", "hmac_sig", "stopped", "checking", "reason", "by")
 

@@ -147,6 +147,11 @@ def listed(transaction: Transaction, *, only_open: bool = False, session_id: str
     return [Job(values) for values in rows]
 
 
+def ids(transaction: Transaction) -> set[str]:
+    """Return the ids of all jobs."""
+    return {job_id for (job_id,) in transaction.connection.execute("SELECT id FROM jobs")}
+
+
 def open_ids(transaction: Transaction) -> set[str]:
     """Return the ids of the jobs that are open."""
     return {job_id for (job_id,) in transaction.connection.execute(f"SELECT id FROM jobs WHERE {_OPEN}")}  # noqa: S608
