@@ -27,7 +27,10 @@ def made(name="progress", seq=1, attempt=1, token=TOKEN, detail="d", **data):
 
 
 def judge(event, **facts):
-    arguments = {"token": TOKEN, "attempt": 1, "recorded": None, "ended_seq": None, "has_completed": False}
+    arguments = {
+        **{"token": TOKEN, "incarnation": "b" * 28, "attempt": 1},
+        **{"recorded": None, "ended_seq": None, "has_completed": False},
+    }
     return events.judge(event, **{**arguments, **facts})
 
 
@@ -162,6 +165,8 @@ REFUSED_EVENTS = {
     "an error after the end": (made("error", seq=2), {"ended_seq": 4}),
     "a second completed": (made("completed", seq=9), {"has_completed": True}),
     "an event after the end": (made(seq=5), {"ended_seq": 4}),
+    "from before a restore": (made(seq=8, incarnation="a" * 28), {}),
+    "an incarnation where the database has none": (made(incarnation="a" * 28), {"incarnation": None}),
 }
 
 
@@ -190,6 +195,14 @@ def test_a_sender_without_the_token_learns_nothing_about_the_job():
 def test_the_same_event_again_is_a_duplicate():
     assert judge(made(), recorded=made()) == events.DUPLICATE
     assert judge(made("completed", seq=4), recorded=made("completed", seq=4), ended_seq=4) == events.DUPLICATE
+
+
+def test_numbers_count_within_an_incarnation():
+    """A copy holds events that were published before it was restored."""
+    assert judge(made(incarnation="b" * 28)) == events.APPLIED
+    assert judge(made()) == events.APPLIED, "an older mam, or a program elsewhere"
+    former = made("completed", seq=4, incarnation="a" * 28)
+    assert judge(former, recorded=former, ended_seq=4) == events.DUPLICATE
 
 
 def test_an_event_that_says_no_attempt_is_of_the_first():

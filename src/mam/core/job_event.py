@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    # {schema_version, seq, job_id, event, timestamp, detail, data}; data has attempt and hmac_sig.
+    # {schema_version, seq, job_id, event, timestamp, detail, data}; data has attempt and hmac_sig, and in an
+    # event that mam publishes also the incarnation of its database.
     Event = dict[str, Any]
 
 SCHEMA = 1
@@ -175,10 +176,20 @@ def attempt_of(event: Event) -> int:
     return attempt if type(attempt) is int else 0
 
 
+def incarnation_of(event: Event) -> str | None:
+    """Return the incarnation of the database that recorded an event; of two, the greater one is later.
+
+    None for an event that a program signed elsewhere, or an older mam: its numbers count as they are.
+    """
+    incarnation = event["data"].get("incarnation")
+    return incarnation if isinstance(incarnation, str) else None
+
+
 def judge(
     event: Event,
     *,
     token: str,
+    incarnation: str | None,
     attempt: int,
     recorded: Event | None,
     ended_seq: int | None,
@@ -186,18 +197,23 @@ def judge(
 ) -> str:
     """Return whether a parsed event is APPLIED, LATE or a DUPLICATE; raise EventRefused otherwise.
 
-    `recorded` is the recorded event of the same attempt and number. `ended_seq` is the number of the job's
+    `incarnation` is that of this database. An event of another one was published before a restore: what it
+    says of this job may not be true any more. `recorded` is the recorded event of the same attempt and
+    number. `ended_seq` is the number of the job's
     terminal event, if there is one. `has_completed` means that mam is checking the agent's `completed`.
     A late event belongs into the ledger, but changes nothing. The signature is checked first, so that
     a sender without the token learns nothing about the job.
     """
     if not is_signed(event, token):
         raise EventRefused("the job's token did not sign it")
+    is_recorded = recorded is not None and recorded["data"].get("hmac_sig") == event["data"]["hmac_sig"]
+    if not is_recorded and incarnation_of(event) not in (None, incarnation):
+        raise EventRefused("it was published before the database was restored")
     event_attempt = attempt_of(event)
     if event_attempt != attempt:
         age = "an older" if event_attempt < attempt else "an unknown"
         raise EventRefused(f"it belongs to {age} attempt ({event_attempt}, the current one is {attempt})")
-    if recorded is not None and recorded["data"].get("hmac_sig") == event["data"]["hmac_sig"]:
+    if is_recorded:
         return DUPLICATE
     if event["event"] in TERMINAL:
         if ended_seq is not None:

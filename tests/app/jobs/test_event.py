@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import mam
+from mam.adapters.store import incarnation
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.jobs import event as event_verb
@@ -145,6 +146,22 @@ def test_a_replay_after_the_end_changes_nothing(fleet, job):
     assert fleet.jobs.take_in(payload, job=job)["verdict"] == "duplicate"
     assert fleet.jobs.take_in(signed(fleet, job, "progress", 9), job=job)["verdict"] == "refused"
     assert fleet.jobs.status(job)["status"] == "completed"
+
+
+def test_what_is_published_names_the_incarnation_and_one_of_before_a_restore_is_refused(fleet, job):
+    context = fleet._access.context
+    assert "incarnation" not in fleet.jobs.event(job, "progress")["event"]["data"], "it is not published"
+    broker = {"host": "127.0.0.1", "port": 1}
+    other = record_job(context, fleet.caller, new_id(), "do it", broker=broker, topic_prefix="x").id
+    event = fleet.jobs.event(other, "progress", detail="old", data={"incarnation": "f" * 28})["event"]
+    before = event["data"]["incarnation"]
+    assert before == context.registry.peek(incarnation.current, None) != "f" * 28
+    assert fleet.jobs.take_in(events.write(event), job=other)["verdict"] == "duplicate"
+    renewed = context.registry.note(incarnation.renew)
+    assert fleet.jobs.event(other, "progress")["event"]["data"]["incarnation"] == renewed
+    outcome = fleet.jobs.take_in(signed(fleet, other, seq=7, incarnation=before), job=other)
+    assert outcome["reason"] == "it was published before the database was restored"
+    assert fleet.jobs.take_in(signed(fleet, other, seq=7), job=other)["verdict"] == "applied"
 
 
 def test_a_flood_of_forged_events_does_not_fill_the_log(fleet, job):

@@ -44,6 +44,9 @@ class _Job:
     An event that the job's machine recorded names its author in `by`. An event without `by` was signed
     elsewhere, and the job's machine may still check or reject it. Its `completed` is unconfirmed until
     nothing else is received.
+
+    Attempts and numbers count within one incarnation of the machine's database. A restore renews it and goes
+    back in time, so what was received before says nothing about the job any more.
     """
 
     def __init__(self, job_id: str, token: str) -> None:
@@ -51,6 +54,7 @@ class _Job:
         self.token = token
         self.end: Event | None = None
         self._received_at = 0.0
+        self._incarnation: str | None = None
         self._attempt = 0
         self._signatures: set[str] = set()
         self._seqs: set[int] = set()
@@ -67,6 +71,8 @@ class _Job:
             return None
         self._signatures.add(signature)
         self._received_at = load_adjusted_clock.now()
+        if not self._is_of_current_incarnation(event):
+            return event
         self._seqs.add(event["seq"])
         self._attempt = max(self._attempt, events.attempt_of(event))
         if event["data"].get("checking"):
@@ -78,6 +84,19 @@ class _Job:
                 return None
             self.end = event
         return event
+
+    def _is_of_current_incarnation(self, event: Event) -> bool:
+        """Tell whether an event counts; the first event of a later incarnation begins anew."""
+        incarnation = events.incarnation_of(event)
+        if incarnation is None or incarnation == self._incarnation:
+            return True
+        if self._incarnation is not None:
+            if incarnation < self._incarnation:
+                return False
+            self.end, self._attempt = None, 0
+            self._seqs, self._checked_seqs = set(), set()
+        self._incarnation = incarnation
+        return True
 
     def _counts(self, end: Event) -> bool:
         is_old = events.attempt_of(end) < self._attempt

@@ -148,7 +148,7 @@ def note_refusals(context: Context, job_id: str, count: int) -> None:
 
 
 # Keys of an event's data that only mam may set.
-_RESERVED = ("attempt", "hmac_sig", "stopped", "checking", "reason", "by")
+_RESERVED = ("attempt", "incarnation", "hmac_sig", "stopped", "checking", "reason", "by")
 
 
 def _take_signed(context: Context, caller: Caller, job_id: str, parsed: Event, mark: str | None) -> str:

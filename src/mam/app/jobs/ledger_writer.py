@@ -6,6 +6,7 @@ transaction of its caller, so that the entry, the status and the outbox are one 
 
 from __future__ import annotations
 
+from mam.adapters.store import incarnation
 from mam.adapters.store.tables import jobs, outbox, set_aside
 from mam.app.context.setting_aside import JOB
 from mam.core import job_event as events
@@ -91,6 +92,7 @@ def take(transaction: Transaction, job: Job, event: Event, token: str) -> tuple[
     verdict = events.judge(
         event,
         token=token,
+        incarnation=transaction.meta(incarnation.KEY),
         attempt=job.attempt,
         recorded=jobs.recorded_event(transaction, job.id, events.attempt_of(event), event["seq"], signature),
         ended_seq=job.ended_seq,
@@ -117,7 +119,12 @@ def report(
 def _signed_event(
     transaction: Transaction, job: Job, name: str, token: str, *, detail: str, data: dict[str, Any] | None
 ) -> Event:
-    """Return a signed event with the current time and the next number."""
+    """Return a signed event with the current time and the next number.
+
+    One that is published has the incarnation of the database, within which its numbers count.
+    """
+    if job.data.get("broker"):
+        data = {**(data or {}), "incarnation": incarnation.current(transaction)}
     event = events.make(
         job.id,
         name,
