@@ -16,7 +16,7 @@ import mam
 from mam.adapters.store import state_replacement
 from mam.adapters.store.tables import messages
 from mam.adapters.store.user_state import UserState
-from mam.app.sessions import init_new, init_take_over, init_trust
+from mam.app.sessions import init_new, init_take_over, init_trust, state_rebuild
 from mam.core import caller as callers
 from mam.core.errors import (
     NotAllowed,
@@ -379,8 +379,8 @@ STEPS = [
     (UserState, "record_root"),
     (state_replacement.StateReplacement, "exchange"),
     (state_replacement.StateReplacement, "keep_former"),
-    (init_trust.claims, "change"),
-    (init_trust, "write_files"),
+    (state_rebuild.claims, "change"),
+    (state_rebuild, "write_files"),
 ]
 
 

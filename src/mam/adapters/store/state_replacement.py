@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LARGEST_DATABASE, _LARGEST_FILE = 8 << 30, 64 << 20
 _MOST_FILES, _DEEPEST = 100_000, 3
-_KEPT, _LOCK, _PATIENCE = "kept", "init.lock", 10.0
+_KEPT, _UNFINISHED, _LOCK, _PATIENCE = "kept", "unfinished", "init.lock", 10.0
 _IGNORE = "# Made by mam: this folder is state of this machine.\n*\n"
 
 
@@ -45,11 +45,13 @@ class StateReplacement:
 
     def begin(self) -> None:
         """Make the new folder, and keep what a crash left in its place."""
-        _check_owner(self.former.state)
+        with database.errors(self.former.state):
+            if os.path.lexists(self.former.state):
+                _check_owner(self.former.state)
         with database.errors(self.kept):
             os.makedirs(self.kept, mode=0o700)
             if os.path.lexists(self.paths.state):
-                self._keep(self.paths.state, "unfinished")
+                self._keep(self.paths.state, _UNFINISHED)
             if os.path.lexists(self.former.yaml):
                 with suppress(MamError):
                     name = os.path.join(self.kept, os.path.basename(self.former.yaml))
@@ -140,8 +142,10 @@ class StateReplacement:
         except FileNotFoundError:
             return False
         if is_built:
-            for folder in (self.paths.state, self.kept):
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(self.paths.state, ignore_errors=True)
+            # What a crash left behind may be the only former state.
+            if not os.path.lexists(os.path.join(self.kept, _UNFINISHED)):
+                shutil.rmtree(self.kept, ignore_errors=True)
         return is_built
 
     def seal(self, connection: sqlite3.Connection) -> None:
@@ -159,9 +163,11 @@ class StateReplacement:
             flush_folder(os.path.dirname(self.paths.state))
 
     def exchange(self) -> None:
-        """Put the new folder in the place of the former one."""
+        """Put the new folder in the place of the former one, if there is one."""
         with database.errors(self.former.state):
-            if not swap(self.paths.state, self.former.state):
+            if not os.path.lexists(self.former.state):
+                os.rename(self.paths.state, self.former.state)
+            elif not swap(self.paths.state, self.former.state):
                 # This file system cannot exchange names. A crash between the renames leaves both folders
                 # beside each other, and `finish_interrupted` goes on.
                 os.rename(self.former.state, _former_name(self.former))
@@ -169,10 +175,18 @@ class StateReplacement:
                 os.rename(_former_name(self.former), self.paths.state)
             flush_folder(os.path.dirname(self.former.state))
 
-    def keep_former(self) -> str:
-        """Move the former folder to what is kept, after the exchange; return where all of that is."""
+    def keep_former(self) -> str | None:
+        """Move the former folder to what is kept, after the exchange; return where all of that is.
+
+        None if there was nothing to keep.
+        """
         with database.errors(self.kept):
-            return self._keep(self.paths.state, "state")
+            if os.path.lexists(self.paths.state):
+                return self._keep(self.paths.state, "state")
+            if os.listdir(self.kept):
+                return self.kept
+            os.rmdir(self.kept)
+            return None
 
     def _keep(self, path: str, name: str) -> str:
         """Move a folder to what is kept; on another file system it stays beside the state."""

@@ -10,35 +10,25 @@ import os
 
 from mam.adapters.store import checked_copy, state_replacement
 from mam.adapters.store.root_identity import ID
-from mam.adapters.store.root_paths import fingerprint
-from mam.adapters.store.rows_and_log import new_session_id
-from mam.adapters.store.state_replacement import StateReplacement
 from mam.adapters.store.tables import teams
-from mam.app.context import claims
 from mam.app.context.authority import require_person
-from mam.app.jobs.write_job_files import audit_root, write_files
 from mam.app.sessions.init_option_in_other_state import answer_in_other_state
-from mam.app.sessions.pane_marks import live_panes
-from mam.app.sessions.parking import park_everything
+from mam.app.sessions.parking import Parked, park_everything
+from mam.app.sessions.state_rebuild import StateRebuild
 from mam.core import session_transitions
-from mam.core.errors import Damaged, RootElsewhere, Unavailable
-from mam.core.root_mark import root_mark
-from mam.core.root_state import KnownRoot, RootState
-from mam.core.session_row import merged, with_all_fields
-from mam.core.times import stamp
+from mam.core.errors import RootElsewhere
+from mam.core.root_state import RootState
+from mam.core.session_row import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from typing import Any
 
-    from mam.adapters.store.checked_copy import CopyReport
     from mam.adapters.store.rows_and_log import Transaction
-    from mam.adapters.tmux.client import Tmux
-    from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
-    from mam.app.sessions.parking import Parked
     from mam.core.caller import Caller
-    from mam.core.session_row import Action, Row
+    from mam.core.session_row import Action
 
     Document = dict[str, Any]
 
@@ -87,65 +77,33 @@ def _in_use(context: Context) -> RootElsewhere:
     )
 
 
-class _Rebuild:
-    """The new state of one root. `original` is the root that it is a copy of."""
+class _Rebuild(StateRebuild):
+    """The new state of a root that gets an id of its own. `original` is the root that it is a copy of."""
 
     def __init__(self, context: Context, caller: Caller, command: str, original: str | None = None) -> None:
-        self.context = context
-        self.caller = caller
-        self.command = command
+        super().__init__(context, caller, command, os.urandom(8).hex())
         self.original = original
-        self.root_id = os.urandom(8).hex()
-        name = f"{self.root_id}-{stamp(context.now()).replace(':', '')}"
-        self.replacement = StateReplacement(context.paths, context.user_state.folder, name)
         self.report = checked_copy.CopyReport()
-        self.rows_of_file = 0
-        self.rows: list[Row] = []
-        # The panes that have the new mark, as they were before.
-        self.marked: list[tuple[Tmux, Pane]] = []
+        self.parked = Parked([], [], 0)
 
-    def run(self) -> Document:
-        """Build the new state, put it in place, and write the files that show it."""
-        context, replacement = self.context, self.replacement
-        fingerprint(context.paths.yaml)
-        replacement.begin()
-        try:
-            replacement.copy_files()
-            parked = self._fill()
-            known = KnownRoot(
-                self.root_id,
-                context.paths.root,
-                context.paths.yaml,
-                context.paths.state,
-                replacement.inode,
-            )
-            context.user_state.record_root(known)
-            context.registry.close()
-            self._mark_panes()
-            replacement.exchange()
-        except BaseException:
-            if replacement.undo():
-                context.user_state.forget_root(self.root_id)
-                self._mark_panes_as_before()
-            raise
-        context.root.forget_verdict()
-        kept = replacement.keep_former()
-        claims.change(context, lambda transaction: None)
-        for job in parked.jobs:
-            write_files(context, job.id)
-        return self._document(parked, kept)
+    def copy_files(self) -> None:
+        """Take over the files of jobs and the settings of agents."""
+        self.replacement.copy_files()
 
-    def _fill(self) -> Parked:
+    def fill(self, target: sqlite3.Connection) -> None:
+        """Copy the rows that mam could have written, and park what could act by itself."""
         replacement, context = self.replacement, self.context
-        source, target = replacement.open_source(), None
+        source = replacement.open_source()
         try:
-            target = replacement.open_target()
             with replacement.transaction(target, context.now()) as transaction:
                 if source is not None:
-                    self.report = checked_copy.copy_rows(source, target, self._job_facts())
-                self._add_rows_of_file(transaction)
+                    facts = {**self.facts_of_this_root(), "broker": None}
+                    self.report = checked_copy.copy_rows(source, target, facts)
+                if transaction.rows() or self.original is not None:
+                    # Else the file is taken in later, with its comments.
+                    self.note_file(transaction, with_rows=True)
                 transaction.set_meta(ID, self.root_id)
-                parked = self._put_to_rest(transaction)
+                self.parked = self._put_to_rest(transaction)
                 self.rows = transaction.rows()
                 transaction.log(
                     self.caller.name,
@@ -155,64 +113,18 @@ class _Rebuild:
                     original=self.original,
                     kept=replacement.kept,
                 )
-        except BaseException:
-            if target is not None:
-                target.close()
-            raise
         finally:
             if source is not None:
                 replacement.close_source(source)
-        replacement.seal(target)
-        return parked
 
-    def _mark_panes(self) -> None:
-        """Mark the live panes of the sessions with the new id of the root, so that they stay its panes.
+    def mark_panes(self) -> None:
+        """Mark the live panes, unless they belong to the original."""
+        if self.original is None:
+            super().mark_panes()
 
-        A crash after this leaves the former state; the next try finds the same panes.
-        """
-        if self.original is not None:
-            return
-        mark = root_mark(self.root_id, self.context.paths.root)
-        for tmux, pane in live_panes(self.context, self.rows):
-            self.marked.append((tmux, pane))
-            tmux.mark(pane.id, pane.mark, mark)
-
-    def _mark_panes_as_before(self) -> None:
-        for tmux, pane in self.marked:
-            tmux.mark(pane.id, pane.mark, pane.root)
-
-    def _job_facts(self) -> Document:
-        """Return facts that would let a job write or publish elsewhere, as those of a job of this root."""
-        paths = self.context.paths
-        return {
-            "broker": None,
-            "registry_dir": paths.jobs,
-            "logs_dir": audit_root(self.context),
-            "root": paths.root,
-        }
-
-    def _add_rows_of_file(self, transaction: Transaction) -> None:
-        """Add the sessions that only the registry file has; without any others, the file is taken in later.
-
-        The file is written anew then. Its comments are in the copy that is kept.
-        """
-        from mam.adapters.store.yaml import intake
-
-        paths, has_rows = self.context.paths, bool(transaction.rows())
-        if not has_rows and self.original is None:
-            return
-        file = fingerprint(paths.yaml)
-        try:
-            content = intake.read_file(paths, is_recorded=False) if file is not None else None
-        except (Damaged, Unavailable) as error:
-            self.context.warn(f"the registry file was not read, and is kept: {error.message}")
-            content = None
-        for row in content.rows if content is not None else ():
-            if not transaction.named(row["name"]) and not transaction.get(row.get("id") or ""):
-                transaction.add(with_all_fields(row, new_session_id()))
-                self.rows_of_file += 1
-        if file is not None:
-            transaction.set_meta("file", file)
+    def jobs_to_show(self) -> list[str]:
+        """Return the parked jobs."""
+        return [job.id for job in self.parked.jobs]
 
     def _put_to_rest(self, transaction: Transaction) -> Parked:
         parked = park_everything(transaction, f"{self.command} parked it")
@@ -232,8 +144,9 @@ class _Rebuild:
             transaction.put(merged(ended, workspace=workspace, worktree=None))
         transaction.set_meta("identities", {})
 
-    def _document(self, parked: Parked, kept: str) -> Document:
-        report: CopyReport = self.report
+    def answer(self, kept: str | None) -> Document:
+        """Return what was taken, parked, dropped and left out."""
+        report = self.report
         counts = {table: count for table, count in report.taken.items() if count}
         counts["sessions"] = counts.get("sessions", 0) + self.rows_of_file
         return {
@@ -243,8 +156,8 @@ class _Rebuild:
             "kept": kept,
             "taken": counts,
             "parked": {
-                "messages": [message.id for message in parked.messages],
-                "jobs": [job.id for job in parked.jobs],
+                "messages": [message.id for message in self.parked.messages],
+                "jobs": [job.id for job in self.parked.jobs],
             },
             "dropped": {
                 "intents": report.dropped.get("intents", 0),
