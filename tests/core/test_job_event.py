@@ -28,8 +28,12 @@ def made(name="progress", seq=1, attempt=1, token=TOKEN, detail="d", **data):
 
 def judge(event, **facts):
     arguments = {
-        **{"token": TOKEN, "incarnation": "b" * 28, "attempt": 1},
-        **{"recorded": None, "ended_seq": None, "has_completed": False},
+        "token": TOKEN,
+        "incarnation": "b" * 28,
+        "attempt": 1,
+        "recorded": None,
+        "ended_seq": None,
+        "has_completed": False,
     }
     return events.judge(event, **{**arguments, **facts})
 

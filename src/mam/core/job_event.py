@@ -209,10 +209,7 @@ def judge(
     is_recorded = recorded is not None and recorded["data"].get("hmac_sig") == event["data"]["hmac_sig"]
     if not is_recorded and incarnation_of(event) not in (None, incarnation):
         raise EventRefused("it was published before the database was restored")
-    event_attempt = attempt_of(event)
-    if event_attempt != attempt:
-        age = "an older" if event_attempt < attempt else "an unknown"
-        raise EventRefused(f"it belongs to {age} attempt ({event_attempt}, the current one is {attempt})")
+    _check_attempt(event, attempt)
     if is_recorded:
         return DUPLICATE
     if event["event"] in TERMINAL:
@@ -231,6 +228,13 @@ def judge(
     if event["seq"] > ended_seq:
         raise _after_the_end(event)
     return LATE
+
+
+def _check_attempt(event: Event, attempt: int) -> None:
+    event_attempt = attempt_of(event)
+    if event_attempt != attempt:
+        age = "an older" if event_attempt < attempt else "an unknown"
+        raise EventRefused(f"it belongs to {age} attempt ({event_attempt}, the current one is {attempt})")
 
 
 def _after_the_end(event: Event) -> EventRefused:
