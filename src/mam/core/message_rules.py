@@ -43,6 +43,8 @@ EXIT_CODES = {
 }
 READY, WHEN_IDLE = "ready", "idle"
 INLINE, FILE = "inline", "file"
+# The folder of messages in files, in the workspace of the session.
+MAIL = ".mam-mail"
 LARGEST = 1024 * 1024
 SHORTER = "write a short text that names a file which the agent can read"
 # Two sessions message each other in a loop if a text repeats within SAME_SECONDS, or if one session sends
@@ -80,6 +82,8 @@ class ReasonCode(StrEnum):
     # It is parked: it was held before, or a process was typing it.
     PARKED = "parked"
     PARKED_WHILE_TYPED = "parked_while_typed"
+    # It is unconfirmed: the state was restored, and what became of the message since the copy is not known.
+    RESTORED = "restored"
 
 
 class Reason(str):
@@ -99,6 +103,9 @@ class Reason(str):
 _DIALOG_CODES = (ReasonCode.DIALOG, ReasonCode.ASKING)
 NOT_TRIED = Reason("it waits its turn", ReasonCode.NOT_TRIED)
 ASKING = Reason("the agent reports that it is waiting for a person", ReasonCode.ASKING)
+RESTORED = Reason(
+    "the state was restored, and nothing tells whether the agent has it; look: mam read", ReasonCode.RESTORED
+)
 STOPPING = Reason("it is being stopped", ReasonCode.STOPPING)
 
 
@@ -218,6 +225,20 @@ def has_own_proof(since: int, others: Sequence[int], count: Callable[[int], int 
     return True
 
 
+def state_after_restore(shown: int | None, taken: int | None) -> MessageState:
+    """Return the state of a message that was held when the copy was made which is restored now.
+
+    `shown` is how often the agent's own record has its text; None where the record is not readable. `taken`
+    is how often the agent took it since the message was recorded, without what other messages explain; None
+    where nobody can tell.
+    """
+    if shown == 0:
+        return MessageState.HELD
+    if shown is None or taken is None:
+        return MessageState.UNCONFIRMED
+    return MessageState.SUBMITTED if taken > 0 else MessageState.HELD
+
+
 def header(message_id: str, sender: str, role: str | None) -> str:
     """Return the line that tells an agent who sent the message."""
     author = f"{sender} ({role})" if role else sender
@@ -234,6 +255,11 @@ def added_spaces(typed: str, text: str) -> str | None:
     head, _, tail = typed.partition(text)
     places = [*(["before it"] if head else []), *(["after it"] if tail else [])]
     return f"a space {' and '.join(places)}" if places else None
+
+
+def file_of(message_id: str) -> str:
+    """Return the path, from the workspace, of the file that holds a message."""
+    return f"{MAIL}/{message_id}.md"
 
 
 def pointer(path: str, message_id: str) -> str:

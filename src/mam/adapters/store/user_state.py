@@ -352,6 +352,11 @@ class UserState:
                 return Lease(root, session_id, json.loads(holder), root_id)
         return None
 
+    def leased(self, session_id: str, root_id: str | None) -> list[str]:
+        """Return the conversations that a session of a root has, or had, open."""
+        query = "SELECT conversation FROM leases WHERE session_id=? AND (root_id IS NULL OR root_id IS ?)"
+        return [conversation for (conversation,) in self._read(query, (session_id, root_id))]
+
     def take(
         self, kind: str, conversation: str, lease: Lease, is_alive: Callable[[dict[str, Any]], bool]
     ) -> Lease | None:

@@ -18,8 +18,8 @@ from mam.adapters.store.files import script_file
 from mam.adapters.store.tables import drifts, jobs, messages, read_log
 from mam.app.jobs.removal import is_removable, remove
 from mam.app.jobs.write_job_files import audit_root
-from mam.app.messages.message_as_text_or_file import MAIL
 from mam.core.errors import MamError
+from mam.core.message_rules import MAIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -370,6 +370,15 @@ def was_taken_lately(transaction: Transaction, session_id: str, since: float) ->
     return transaction.connection.execute(query, (session_id, since)).fetchone() is not None
 
 
+def count_taken(transaction: Transaction, session_id: str, text: str, since: float) -> int:
+    """Return how many messages with this text a session took since then."""
+    query = (
+        "SELECT count(*) FROM messages WHERE session_id=? AND text=?"
+        " AND state IN ('submitted', 'queued') AND changed_at >= ?"
+    )
+    return int(transaction.connection.execute(query, (session_id, text, since)).fetchone()[0])
+
+
 def count_since(
     transaction: Transaction, sender: str, session_id: str, since: float, text: str | None = None
 ) -> int:
