@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mam.adapters.system.bounded_log import BoundedLog
     from mam.app.context.context import Context
 
+# A resident ends within a second of a signal.
+_END_SECONDS = 10.0
 # Variables that describe the caller's session and terminal, which are not the resident's.
 _CALLER_PREFIXES = ("MAM_", "TMUX")
 # Variables with these prefixes that the resident keeps: they name places, not a session or a terminal.
@@ -68,6 +70,25 @@ def _start(context: Context, options: list[str]) -> None:
     output = log.path if log.prepare() else os.devnull
     if not detached_program.detach([*command(context), *options], environ, context.paths.root, output):
         context.warn("no resident could be started; start one by hand: mam monitor")
+
+
+def end(context: Context) -> bool:
+    """End the resident of this root; return whether there was one. Raises ResidentRuns if it does not end."""
+    import signal
+
+    from mam.adapters.system import exit_watch, process
+    from mam.core.errors import ResidentRuns
+
+    identity = process.Identity.from_json(lock(context).holder())
+    if identity is None:
+        return False
+    process.signal(identity, signal.SIGTERM)
+    if exit_watch.wait_gone([identity], _END_SECONDS):
+        raise ResidentRuns(
+            f"the resident of this root, process {identity.pid}, does not end",
+            hint="end that process, and repeat the command",
+        )
+    return True
 
 
 def command(context: Context) -> list[str]:
