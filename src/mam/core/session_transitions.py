@@ -169,6 +169,14 @@ def resumed(
     )
 
 
+def found_alive(row: Row, action: Action, *, pane: Pane, tmux_session_id: str, tmux_server: str) -> Row:
+    """Return a row that is older than its session, with the pane in which the session runs now."""
+    place: dict[str, Any] = {"pane": pane, "tmux_session_id": tmux_session_id, "tmux_server": tmux_server}
+    if row["status"] == Status.RUNNING:
+        return merged(row, **place, last_action=action)
+    return _changed(row, "resume", action, **place, **alive_fields())
+
+
 def archived(row: Row, action: Action) -> Row:
     """Return an ended row after it was archived."""
     return _changed(row, "archive", action, last_visible_status=Status.ARCHIVED)

@@ -52,7 +52,7 @@ _OPERATES = (
     "rename, fork, spawn, close, rebalance, "
     "job submit, job verify, job cancel, job forget, team up, team down, task add, board create"
 )
-_TRUSTS = "job release"
+_TRUSTS = "job release, restore"
 _IS_LOCAL = "init, adopt, monitor, backup, demo, skills install, skills uninstall"
 RIGHTS = {
     verb: right

@@ -172,7 +172,7 @@ class TestOpening:
             three.touch()
             check_invariants(three)
         except RegistryCorrupt as error:
-            assert "mv" in (error.hint or "")
+            assert "mam restore" in (error.hint or "")
             assert three.db.read_bytes() == content
             three.registry.close()
             three.db.rename(f"{three.db}.broken")

@@ -469,10 +469,10 @@ def _busy(path: str) -> RegistryBusy:
 
 def damaged(path: str, reason: str) -> RegistryCorrupt:
     """Return the error for a database whose content cannot be used."""
-    return RegistryCorrupt(
-        f"{path} is damaged: {reason}",
-        hint=f"move it away (mv {path} {path}.broken); mam then reads the YAML file beside it",
-    )
+    hint = f"move it away: mv {path} {path}.broken"
+    if os.path.basename(path) == "state.db":
+        hint = "mam restore brings back what it still holds, and the rest from the newest copy"
+    return RegistryCorrupt(f"{path} is damaged: {reason}", hint=hint)
 
 
 def translate_os(error: OSError, path: str) -> MamError:

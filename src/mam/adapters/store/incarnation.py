@@ -25,11 +25,10 @@ def current(transaction: Transaction) -> str:
     return known if isinstance(known, str) else renew(transaction)
 
 
-def renew(transaction: Transaction) -> str:
-    """Give the database an incarnation that comes after the one that it has; return it."""
-    former = transaction.meta(KEY)
-    is_fit = isinstance(former, str) and _FORM.match(former)
-    after = int(former[:_TIME_DIGITS], 16) + 1 if is_fit else 0
+def renew(transaction: Transaction, *former: object) -> str:
+    """Give the database an incarnation that comes after the one that it has, and after `former` ones."""
+    fit = [text for text in (transaction.meta(KEY), *former) if isinstance(text, str) and _FORM.match(text)]
+    after = max((int(text[:_TIME_DIGITS], 16) + 1 for text in fit), default=0)
     moment = max(after, int(transaction.now * 1000)) % 16**_TIME_DIGITS
     incarnation = f"{moment:0{_TIME_DIGITS}x}{os.urandom(_RANDOM_BYTES).hex()}"
     transaction.set_meta(KEY, incarnation)

@@ -193,8 +193,8 @@ class RootIdentity:
         if verdict.state == RootState.MISSING:
             return RootMissing(
                 f"the state of this root is gone: {self.paths.state} was there, and was deleted or moved",
-                hint="put it back from a backup, or begin anew: mam init --new; then mam adopt takes live "
-                "agents back",
+                hint="mam restore brings it back from the newest copy, and takes live agents back; "
+                "mam init --new begins anew",
             )
         if verdict.state == RootState.ELSEWHERE:
             return self._elsewhere(verdict.elsewhere)

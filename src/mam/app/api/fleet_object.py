@@ -195,6 +195,22 @@ class Fleet:
         self._access.check("Fleet.init_new")
         return begin_anew(self._access.context, self._access.caller)
 
+    def restore(
+        self, file: str | None = None, *, is_confirmed: bool = False, dry_run: bool = False
+    ) -> Document:
+        """Bring the state back from a copy, or from what a damaged database still holds.
+
+        Without `file` it takes the newest copy that can be read, where the state is gone, or the damaged
+        database with the newest copy for its gaps. With `file` it goes back in time, which needs
+        `is_confirmed` if there is a state. `dry_run` changes nothing. docs/api.md describes the answer.
+        Raises Refused, NeedsConfirmation, NotAllowed, RegistryBusy and RegistryCorrupt.
+        """
+        from mam.app.sessions.restore import restore
+
+        self._access.check("Fleet.restore")
+        context, caller = self._access.context, self._access.caller
+        return restore(context, caller, file, is_confirmed=is_confirmed, dry_run=dry_run)
+
     @property
     def root(self) -> str:
         """The directory that holds the state."""

@@ -9,6 +9,7 @@ VERBS = {
     "Fleet.init_copy": "init --copy",
     "Fleet.init_take_over": "init --take-over",
     "Fleet.init_new": "init --new",
+    "Fleet.restore": "restore",
     "Sessions.create": "create",
     "Sessions.stop": "stop",
     "Sessions.stop_unregistered": "stop",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from mam.core import caller as callers
-from mam.core.errors import RootUnsafe
+from mam.core.errors import RegistryCorrupt, RootUnsafe, SchemaTooNew
 from mam.core.root_state import RootState
 
 TYPE_CHECKING = False
@@ -57,6 +57,13 @@ def _find(context: Context, pid: int, *, waits: bool) -> Caller:
         # The rows of a root that somebody else made prove nothing about the processes of this machine.
         is_foreign = context.root.verdict().state == RootState.FOREIGN
         rows = [] if is_foreign else context.registry.running_rows()
+    except (RegistryCorrupt, SchemaTooNew):
+        # A verb that needs the rows fails later. `restore` goes on, and a session is found by its process.
+        return (
+            _by_other_root(context, process.lineage(pid), pid)
+            or _by_claim(context, [], pid)
+            or callers.user(pid)
+        )
     except RootUnsafe:
         # Whoever could have written the rows does not decide who calls. `init` works below such a root.
         return _by_other_root(context, process.lineage(pid), pid) or callers.user(pid)

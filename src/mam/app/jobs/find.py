@@ -12,6 +12,7 @@ from mam.core.errors import JobNotFound, NotAllowed, Usage
 from mam.core.job_event import is_job_id
 from mam.core.job_file_format import record
 from mam.core.job_rules import OPEN
+from mam.core.root_state import RootState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
+    from mam.core.errors import RootRefused
     from mam.core.session_row import Row
 
     Document = dict[str, Any]
@@ -149,8 +151,12 @@ def token_of(context: Context, job_id: str) -> str:
     return token
 
 
-def not_found(context: Context, job_id: str) -> JobNotFound:
-    """Return the error for a job that this root does not have."""
+def not_found(context: Context, job_id: str) -> JobNotFound | RootRefused:
+    """Return the error for a job that this root does not have, or for a root whose state is gone."""
+    if context.root.verdict().state == RootState.MISSING:
+        refusal = context.root.refusal()
+        assert refusal is not None
+        return refusal
     return JobNotFound(
         f"there is no job {job_id} in {context.paths.root}", hint="mam job list shows all jobs"
     )

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 def park_messages(transaction: Transaction, reason: str) -> list[Message]:
     """Park every message that is held or being typed; return them."""
-    return [_park(transaction, message, reason) for message in messages.open_of(transaction)]
+    return [park(transaction, message, reason) for message in messages.open_of(transaction)]
 
 
-def _park(transaction: Transaction, message: Message, reason: str) -> Message:
+def park(transaction: Transaction, message: Message, reason: str) -> Message:
+    """Park a message that is held or being typed; return it."""
     code = ReasonCode.PARKED if message.state == MessageState.HELD else ReasonCode.PARKED_WHILE_TYPED
     return messages.update(
         transaction, message.id, state=MessageState.PARKED, reason=Reason(reason, code), owner=None

@@ -31,7 +31,7 @@ _SLACK_SECONDS = 2.0
 
 
 def settle(context: Context, transaction: Transaction, root_id: str) -> dict[MessageState, list[str]]:
-    """Give each message that was held or being typed the state that can be proven; return the ids by state."""
+    """Give each open message the state that can be proven; return the ids by state."""
     settled: dict[MessageState, list[str]] = {}
     records: dict[str, _Record] = {}
     for message in messages.open_of(transaction):
@@ -139,9 +139,7 @@ class _Record:
 def _times_of(turns: list[Turn], text: str) -> list[float | None]:
     """Return when an agent got a text, for each turn that has it; None for a turn without a time."""
     wanted = _compared(text)
-    return [
-        parse_stamp(turn.at) for turn in turns if turn.role == "user" and _compared(turn.text) == wanted
-    ]
+    return [parse_stamp(turn.at) for turn in turns if turn.role == "user" and _compared(turn.text) == wanted]
 
 
 def _compared(text: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.drift_detection import UnregisteredSession
-    from mam.core.session_row import Row
+    from mam.core.session_row import Action, Row
 
 
 def adopt(
@@ -112,18 +112,7 @@ def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
 
     def work(transaction: Transaction) -> Row:
         action = caller.action("adopt", context.now())
-        at = action["at_epoch"]
-        full_row = merged(
-            row,
-            **{**session_transitions.alive_fields(), "last_visible_status": row.get("last_visible_status")},
-            status=Status.RUNNING,
-            pane=pane_record(pane, row["start_command"][0], row["workspace"]),
-            tmux_session_id=pane.session_id,
-            created_at=stamp(at),
-            created_at_epoch=at,
-            last_action=action,
-        )
-        committed_row = transaction.add(full_row)
+        committed_row = transaction.add(running_row(row, pane, action))
         transaction.intents.end(row["id"])
         transaction.log(action["by"], "adopt", committed_row, server=row["tmux_server"])
         return committed_row
@@ -131,6 +120,21 @@ def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
     committed_row = claims.change(context, work)
     resident_start_and_lock.ensure(context)
     return committed_row
+
+
+def running_row(row: Row, pane: Pane, action: Action) -> Row:
+    """Return the row of an agent that runs already, with its pane."""
+    at = action["at_epoch"]
+    return merged(
+        row,
+        **{**session_transitions.alive_fields(), "last_visible_status": row.get("last_visible_status")},
+        status=Status.RUNNING,
+        pane=pane_record(pane, row["start_command"][0], row["workspace"]),
+        tmux_session_id=pane.session_id,
+        created_at=stamp(at),
+        created_at_epoch=at,
+        last_action=action,
+    )
 
 
 def _find_pane(

@@ -28,7 +28,7 @@ def live_panes(context: Context, rows: Iterable[Row]) -> Iterator[tuple[Tmux, Pa
     """
     for row in filter(is_running, rows):
         identity, server = identity_of(row), row["tmux_server"]
-        if identity is None or not _is_own_server(server) or not process.is_alive(identity):
+        if identity is None or not is_own_server(server) or not process.is_alive(identity):
             continue
         tmux = context.resources.tmux(server)
         listing = tmux.panes()
@@ -48,7 +48,7 @@ def _is_of_other_root(context: Context, pane: Pane) -> bool:
     return known is not None and not known.is_lost and known.state != context.paths.state
 
 
-def _is_own_server(server: str) -> bool:
+def is_own_server(server: str) -> bool:
     """Tell whether a tmux server is one of this user: by a name, or a socket that this user owns."""
     if "/" not in server:
         return True

@@ -6,6 +6,8 @@ by itself is put to rest, and one rename puts the new folder in place. The forme
 
 from __future__ import annotations
 
+import os
+
 from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.store.state_replacement import StateReplacement
@@ -42,7 +44,8 @@ class StateRebuild:
         self.caller = caller
         self.command = command
         self.root_id = root_id
-        name = f"{root_id}-{stamp(context.now()).replace(':', '')}"
+        # A root may be restored twice in a second.
+        name = f"{root_id}-{stamp(context.now()).replace(':', '')}-{os.urandom(2).hex()}"
         self.replacement = StateReplacement(context.paths, context.user_state.folder, name)
         self.rows_of_file = 0
         self.rows: list[Row] = []

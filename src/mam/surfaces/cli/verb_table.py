@@ -54,6 +54,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "doctor": ("doctor", "check this machine and this root", CARE),
     "drill": ("drill", "check that every conversation would come back after a reboot", CARE),
     "backup": ("backup", "copy the state of this root, or list its copies", CARE),
+    "restore": ("restore", "bring the state of this root back from a copy", CARE),
     "demo": ("demo", "show mam at work, with practice agents on a separate tmux server", CARE),
     "log": ("log", "print who did what to which session, and why", CARE),
     "completion": ("completion", "print the completion script of a shell", CARE),

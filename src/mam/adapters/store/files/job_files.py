@@ -96,6 +96,12 @@ def tokens(folder: str) -> dict[str, str]:
     return found
 
 
+def remove_shown(folder: str, job_id: str) -> None:
+    """Remove the record and the log of a job, which only show the database."""
+    for ending in (".json", ".events.log"):
+        atomic_file.discard(os.path.join(folder, f"{job_id}{ending}"))
+
+
 def signing_token(folder: str, job_id: str) -> str:
     """Return the token for mam's own events, which never fails because of a bad token.
 

@@ -262,6 +262,16 @@ def newest(transaction: Transaction) -> int:
     return int(row[0] or 0)
 
 
+def continue_after(transaction: Transaction, number: int) -> None:
+    """Give the next entry of all logs a greater number than this one."""
+    last = "SELECT 1 FROM sqlite_sequence WHERE name='job_events'"
+    if transaction.connection.execute(last).fetchone() is None:
+        transaction.connection.execute("INSERT INTO sqlite_sequence VALUES('job_events', 0)")
+    transaction.connection.execute(
+        "UPDATE sqlite_sequence SET seq=max(seq, ?) WHERE name='job_events'", (number,)
+    )
+
+
 def last_entry(transaction: Transaction, job_id: str) -> Entry | None:
     """Return the newest entry of a job's log."""
     row = transaction.connection.execute(

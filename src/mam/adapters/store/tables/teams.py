@@ -131,9 +131,19 @@ def disown_all(transaction: Transaction) -> None:
 def end_all(transaction: Transaction) -> None:
     """End every team and close every member, in the record only: sessions and panes stay as they are."""
     transaction.connection.execute("UPDATE teams SET ended_at=? WHERE ended_at IS NULL", (transaction.now,))
+    _close_members(transaction, "true")
+
+
+def end(transaction: Transaction, team_id: str) -> None:
+    """End a team and close its members, in the record only."""
+    change(transaction, team_id, ended_at=transaction.now)
+    _close_members(transaction, "team_id=?", team_id)
+
+
+def _close_members(transaction: Transaction, condition: str, *values: str) -> None:
     transaction.connection.execute(
-        "UPDATE members SET state=?, closed_at=?, owner=NULL, words=NULL WHERE state!=?",
-        (CLOSED, transaction.now, CLOSED),
+        f"UPDATE members SET state=?, closed_at=?, owner=NULL, words=NULL WHERE state!=? AND {condition}",  # noqa: S608
+        (CLOSED, transaction.now, CLOSED, *values),
     )
 
 

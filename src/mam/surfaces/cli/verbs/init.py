@@ -30,7 +30,6 @@ EXAMPLES = """
   mam init --take-over                 another machine or container has left this root
   mam init --new                       its .mam is gone: begin anew"""
 _WAYS = ("trust", "copy", "take_over", "new")
-_MOST_LISTED = 10
 
 
 def add_options(parser: Parser) -> None:
@@ -103,6 +102,7 @@ def _begun_anew(document: Document) -> list[str]:
 
 def _rebuilt(document: Document) -> list[str]:
     """Return what was taken, parked, dropped and left out."""
+    from mam.surfaces.cli.render_rebuild import left_behind, listed
     from mam.surfaces.cli.render_sessions import clean
 
     taken = document["taken"]
@@ -119,32 +119,14 @@ def _rebuilt(document: Document) -> list[str]:
     if released is None:
         for noun, way in (("messages", "mam inbox --release"), ("jobs", "mam job release")):
             if parked[noun]:
-                lines.append(f"parked {noun}: {_listed(parked[noun])}; {way} ID…, or all")
+                lines.append(f"parked {noun}: {listed(parked[noun])}; {way} ID…, or all")
     else:
         for noun, key in (("jobs", "job_id"), ("messages", "message_id")):
             done = [outcome[key] for outcome in released[noun] if outcome["released"]]
-            lines += [f"released {noun}: {_listed(done)}"] if done else []
+            lines += [f"released {noun}: {listed(done)}"] if done else []
             lines += [
                 f"still parked: {clean(outcome[key])}: {clean(outcome['reason'], 300)}"
                 for outcome in released[noun]
                 if not outcome["released"]
             ]
-    dropped = document["dropped"]
-    if any(dropped.values()):
-        lines.append(
-            f"dropped: {dropped['intents']} unfinished changes, {dropped['events']} events not yet published"
-        )
-    for row in document["left_out"][:_MOST_LISTED]:
-        lines.append(f"left out: {clean(row['table'])} {clean(row['key'])}: {clean(row['reason'], 200)}")
-    if document["left_out_count"] > _MOST_LISTED:
-        lines.append(f"left out: {document['left_out_count'] - _MOST_LISTED} more (--json lists them)")
-    if document["files_left"]:
-        lines.append(f"files left in the former state: {_listed(document['files_left'])}")
-    return lines
-
-
-def _listed(words: list[str]) -> str:
-    from mam.surfaces.cli.render_sessions import clean
-
-    shown = ", ".join(clean(word) for word in words[:_MOST_LISTED])
-    return shown if len(words) <= _MOST_LISTED else f"{shown} and {len(words) - _MOST_LISTED} more"
+    return [*lines, *left_behind(document)]

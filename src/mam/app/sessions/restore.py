@@ -1,0 +1,413 @@
+"""Brings the state of a root back from a copy, or what is left of a damaged database with a copy's help.
+
+A copy is older than what happened since. So nothing is believed that could act twice: what agents may have
+got, what jobs may have done and what was published is looked up or put to rest. Nothing is typed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+from mam.adapters.store import backup_file, checked_copy, incarnation, salvage, soundness, state_replacement
+from mam.adapters.store.files import job_files
+from mam.adapters.store.root_identity import ID
+from mam.adapters.store.tables import jobs, messages, teams
+from mam.adapters.system import process
+from mam.app.context import claims, resident_start_and_lock
+from mam.app.context.authority import require_person
+from mam.app.jobs import ledger_writer
+from mam.app.messages import restored_messages
+from mam.app.messages.parking import park
+from mam.app.sessions import take_back
+from mam.app.sessions.parking import park_everything
+from mam.app.sessions.restore_source import open_newest, open_source
+from mam.app.sessions.state_rebuild import StateRebuild
+from mam.core import job_event as events
+from mam.core.errors import Damaged, NeedsConfirmation, Refused, RegistryBusy, RegistryCorrupt, SchemaTooNew
+from mam.core.job_rules import JobStatus
+from mam.core.message_rules import MessageState
+from mam.core.root_mark import root_mark
+from mam.core.root_state import RootState
+from mam.core.session_row import is_running
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+    from mam.adapters.store.rows_and_log import Transaction
+    from mam.adapters.store.tables.jobs import Job
+    from mam.app.context.context import Context
+    from mam.app.sessions.restore_source import Source
+    from mam.app.sessions.take_back import MarkedPane
+    from mam.core.caller import Caller
+
+    Document = dict[str, Any]
+
+_COMMAND = "mam restore"
+_PARKED = "mam restore parked it: no live pane carries it"
+
+
+def restore(
+    context: Context,
+    caller: Caller,
+    file: str | None = None,
+    *,
+    is_confirmed: bool = False,
+    dry_run: bool = False,
+) -> Document:
+    """Restore the state of the root from a file, or without one from the newest copy; return what was done.
+
+    Without a file it is refused where the state is sound. A database that is damaged is salvaged then.
+    `is_confirmed` is needed where a file replaces a state that is there. With `dry_run` nothing changes.
+    """
+    require_person(caller, "restore")
+    with state_replacement.only_one(context.user_state.folder), ExitStack() as stack:
+        context.root.forget_verdict()
+        if not dry_run and state_replacement.finish_interrupted(context.paths):
+            context.root.forget_verdict()
+            claims.change(context, lambda transaction: transaction.log(caller.name, "restore", None))
+            return {"registry": context.paths.yaml, "changed": True, "finished": True}
+        here = _Here(context)
+        work = _Restore(context, caller, here)
+        if file is not None:
+            file = os.path.join(context.workspace, file)
+            work.use(stack.enter_context(open_source(file)))
+            if here.has_database and not is_confirmed and not dry_run:
+                raise NeedsConfirmation(
+                    f"what was done in this root after {stamp(work.made_at)} would be undone; "
+                    "mam has not changed anything",
+                    hint=f"repeat with --yes; without FILE, {_COMMAND} mends a damaged state",
+                )
+        else:
+            work.use_newest(stack)
+        if dry_run:
+            return work.preview()
+        here.come_to_rest()
+        return work.run()
+
+
+class _Here:
+    """What there is at the place of the root: nothing, a lost state, a damaged one, or a sound one."""
+
+    def __init__(self, context: Context) -> None:
+        """Raise RootRefused where another way out fits."""
+        self.context = context
+        # Why the database cannot be used as it is.
+        self.damage: Damaged | None = None
+        known = context.user_state.root_at(context.paths.state)
+        self.root_id = known.id if known is not None else None
+        try:
+            verdict = context.root.verdict()
+            state, self.root_id = verdict.state, verdict.id or self.root_id
+        except (RegistryCorrupt, SchemaTooNew) as error:
+            # mam cannot read the id. The folder is known by its inode.
+            if known is None or known.inode != os.stat(context.paths.state).st_ino:
+                raise
+            state, self.damage = RootState.KNOWN, error
+        self.is_new = state == RootState.NEW
+        if state not in (RootState.NEW, RootState.KNOWN, RootState.MISSING):
+            refusal = context.root.refusal()
+            assert refusal is not None
+            raise type(refusal)(f"{_COMMAND} does not help here: {refusal.message}", hint=refusal.hint)
+        context.root.check_safety()
+        self.has_database = os.path.lexists(context.paths.db)
+        if self.has_database and self.damage is None:
+            self.damage = soundness.damage_of(context.paths.db)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the database can be used as it is."""
+        return self.has_database and self.damage is None
+
+    def refuse_if_busy(self) -> None:
+        """Raise RegistryBusy while another process changes something: it would be lost."""
+        try:
+            view = self.context.registry.view_to_show()
+            nothing: list[Any] = []
+            typing = self.context.registry.peek(messages.open_of, nothing)
+        except Damaged:
+            return
+        owners = [message.owner for message in typing if message.state == MessageState.TYPING]
+        identities = [process.Identity.from_json(owner) for owner in owners]
+        is_typed = any(identity is not None and process.is_alive(identity) for identity in identities)
+        if is_typed or any(claims.is_owned(intent) for intent in view.intents):
+            raise RegistryBusy("another command is at work in this root", hint="repeat when it has ended")
+
+    def come_to_rest(self) -> None:
+        """End the resident, and see that nobody else works here."""
+        if self.has_database:
+            resident_start_and_lock.end(self.context)
+            self.refuse_if_busy()
+
+
+class _Restore(StateRebuild):
+    """The restored state of a root."""
+
+    def __init__(self, context: Context, caller: Caller, here: _Here) -> None:
+        super().__init__(context, caller, _COMMAND, here.root_id or os.urandom(8).hex())
+        self.here = here
+        self.source: Source | None = None
+        # False for the copy of another root, whose state becomes that of this one.
+        self.is_same = True
+        # Whether a file replaces a state that is there.
+        self.goes_back = False
+        self.tried: list[Document] = []
+        self.tokens: dict[str, str] = {}
+        self.is_preview = False
+        self.report: checked_copy.CopyReport = checked_copy.CopyReport()
+        self.done: Document = {}
+        self.open_jobs: list[str] = []
+
+    @property
+    def made_at(self) -> float:
+        """When the copy was made."""
+        return self.source.made_at if self.source is not None else 0.0
+
+    @property
+    def salvages(self) -> bool:
+        """Whether the damaged database comes first, and the copy fills its gaps."""
+        return self.here.has_database and not self.goes_back
+
+    def use(self, source: Source) -> None:
+        """Restore from a file; raise Refused if it is a copy of another root."""
+        self.source = source
+        self.goes_back = self.here.has_database
+        own = self.here.root_id
+        if source.root_id is None:
+            # mam 0.1 gave roots no id. The path tells, if the copy says it.
+            self.is_same = own is not None and source.state == self.context.paths.state
+        else:
+            self.is_same = source.root_id == own
+        if not self.is_same:
+            self._become_another(source)
+
+    def _become_another(self, source: Source) -> None:
+        context, name = self.context, source.root or "another root"
+        if self.here.has_database:
+            raise Refused(
+                f"{source.path} is a copy of {name}, and not of this root",
+                hint=f"restore it there, or in a new directory; here {_COMMAND} FILE takes copies of "
+                f"{context.paths.root}",
+            )
+        known = context.user_state.root_by_id(source.root_id)
+        if known is not None and not known.is_lost and os.path.lexists(known.state):
+            raise Refused(
+                f"{source.path} is a copy of {known.root}, which is still there",
+                hint=f"restore it there: mam restore FILE --workspace {known.root}",
+            )
+        self.root_id = os.urandom(8).hex()
+
+    def use_newest(self, stack: ExitStack) -> None:
+        """Restore from the newest copy that can be read; raise Refused if there is nothing to restore."""
+        context, here = self.context, self.here
+        if isinstance(here.damage, SchemaTooNew):
+            raise here.damage
+        if here.is_sound:
+            raise Refused(
+                "the state of this root is sound",
+                hint="to go back in time, name a copy: mam restore FILE; mam backup --list shows them",
+            )
+        listed = backup_file.copies(context.user_state.folder, here.root_id, context.paths.state)
+        self.source = open_newest(stack, [copy.path for copy in listed], self.tried)
+        if self.source is not None or here.has_database:
+            return
+        if self.tried:
+            raise RegistryCorrupt(
+                f"none of the {len(self.tried)} copies of this root can be read: {self.tried[0]['problem']}",
+                hint="name another one: mam restore FILE; or begin anew: mam init --new",
+            )
+        raise Refused(
+            "there is no copy of this root" if not here.is_new else "there is nothing to restore here",
+            hint="name one: mam restore FILE; or begin anew: mam init" + ("" if here.is_new else " --new"),
+        )
+
+    def preview(self) -> Document:
+        """Return what `run` would do; nothing is changed."""
+        import tempfile
+
+        from mam.adapters.store import database, schema
+
+        self.is_preview = True
+        with tempfile.TemporaryDirectory(prefix="mam-restore-") as folder:
+            path = os.path.join(folder, "state.db")
+            target = database.connect(path, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=True)
+            try:
+                self.fill(target)
+            finally:
+                target.close()
+        return {**self.answer(None), "changed": False, "dry_run": True}
+
+    def copy_files(self) -> None:
+        """Take over the files of jobs and the settings of agents that are still there."""
+        if os.path.lexists(self.replacement.former.state):
+            self.replacement.copy_files()
+
+    def fill(self, target: sqlite3.Connection) -> None:
+        """Fill the new database with what is left, or with the copy, and put it to rest."""
+        context, source = self.context, self.source
+        self.tokens = {
+            **(source.tokens if source is not None else {}),
+            **(job_files.tokens(context.paths.jobs) if os.path.isdir(context.paths.jobs) else {}),
+        }
+        if self.salvages:
+            path = source.database if source is not None else None
+            self.report = salvage.salvage(context.paths.db, path, target)
+        with self.replacement.transaction(target, context.now()) as transaction:
+            if not self.salvages:
+                assert source is not None
+                self.report = checked_copy.copy_rows(source.connection, target, self._job_facts(source))
+            self.note_file(transaction, with_rows=not self.goes_back)
+            transaction.set_meta(ID, self.root_id)
+            former = context.registry.peek(_incarnation, None) if self.here.is_sound else None
+            of_copy = source.incarnation if source is not None else None
+            self.done["incarnation"] = incarnation.renew(transaction, former, of_copy)
+            self._continue_logs(transaction)
+            self._put_to_rest(transaction)
+            self.rows = transaction.rows()
+            transaction.log(
+                self.caller.name,
+                "restore",
+                None,
+                _COMMAND,
+                file=source.path if source is not None else None,
+                kept=self.replacement.kept,
+            )
+
+    def _job_facts(self, source: Source) -> Document:
+        if not self.is_same:
+            return {**self.facts_of_this_root(), "broker": None}
+        return {} if source.state in (None, self.context.paths.state) else self.facts_of_this_root()
+
+    def _put_to_rest(self, transaction: Transaction) -> None:
+        if not self.is_same:
+            parked = park_everything(transaction, f"{_COMMAND} parked it")
+            teams.end_all(transaction)
+            self.open_jobs = [job.id for job in parked.jobs]
+            self._give_tokens(self.open_jobs)
+            self.done["messages"] = {"parked": [message.id for message in parked.messages]}
+            self.done["jobs"] = {"parked": self.open_jobs, "going_on": []}
+            self.done["sessions_taken_back"] = []
+            return
+        context = self.context
+        rows = transaction.rows()
+        servers = {context.server_name(None), *(row["tmux_server"] for row in rows)}
+        mark = root_mark(self.root_id, context.paths.root)
+        panes = take_back.marked_panes(context, mark, servers)
+        self.done["sessions_taken_back"] = take_back.take_back(
+            context, self.caller, transaction, self.root_id, panes
+        )
+        take_back.end_lost_teams(transaction, panes.values())
+        self.done["messages"] = restored_messages.settle(context, transaction, self.root_id)
+        self._settle_jobs(transaction, panes)
+
+    def _settle_jobs(self, transaction: Transaction, panes: dict[str, MarkedPane]) -> None:
+        """Let the jobs go on that a live pane carries, and park the other open ones."""
+        going_on, parked = [], []
+        for job in jobs.listed(transaction, only_open=True):
+            if job.session_id in panes and job.id in self.tokens:
+                self._go_on(transaction, job)
+                going_on.append(job.id)
+            else:
+                ledger_writer.park(transaction, job, _PARKED)
+                self._park_task(transaction, job)
+                parked.append(job.id)
+        self.open_jobs = sorted({*going_on, *jobs.unended_ids(transaction)})
+        self._give_tokens(self.open_jobs)
+        self.done["jobs"] = {"going_on": going_on, "parked": parked}
+
+    def _park_task(self, transaction: Transaction, job: Job) -> None:
+        """Park the message with the task of a job, which goes out when the job is released."""
+        settled = self.done["messages"]
+        task = messages.find(transaction, job.data.get("message_id") or "")
+        if task is not None and task.id in settled.get(MessageState.HELD, ()):
+            park(transaction, task, _PARKED)
+            settled[MessageState.HELD].remove(task.id)
+            settled.setdefault(MessageState.PARKED, []).append(task.id)
+
+    def _go_on(self, transaction: Transaction, job: Job) -> None:
+        """Tell a broker, which may still show what the job was before: its events have begun anew."""
+        if job.data.get("broker") and job.status == JobStatus.RUNNING:
+            detail = f"the state was restored from a copy of {stamp(self.made_at)}"
+            token = self.tokens[job.id]
+            ledger_writer.emit(transaction, job, events.PROGRESS, token, detail, data={"by": "mam"})
+
+    def _give_tokens(self, job_ids: list[str]) -> None:
+        """Write the tokens of jobs that have not ended; one whose token is lost gets a new one."""
+        if self.is_preview:
+            return
+        folder = self.replacement.paths.jobs
+        for job_id in job_ids:
+            job_files.new_token(folder, job_id, self.tokens.get(job_id))
+            # They may have entries that the database does not have any more. They are written anew.
+            job_files.remove_shown(folder, job_id)
+
+    def _continue_logs(self, transaction: Transaction) -> None:
+        """Give new entries of jobs numbers that their audit logs do not have yet."""
+        if self.is_preview or not self.is_same:
+            return
+        folders = (
+            (job.id, job.data.get("logs_dir")) for job in jobs.listed(transaction) if job.data.get("logs_dir")
+        )
+        logs = (os.path.join(str(folder), job_id, "events.ndjson") for job_id, folder in folders)
+        jobs.continue_after(transaction, max(map(job_files.last_number, logs), default=0))
+
+    def record(self) -> None:
+        """Make a new id known. The former id is known already, and by it the new folder at this path."""
+        if not self.is_same or self.context.user_state.root_by_id(self.root_id) is None:
+            super().record()
+
+    def forget(self) -> None:
+        """Take back what `record` did."""
+        if not self.is_same:
+            super().forget()
+
+    def jobs_to_show(self) -> list[str]:
+        """Return the jobs whose files are missing, or may say what the database does not any more."""
+        if self.here.has_database:
+            return self.open_jobs
+        nothing: list[Job] = []
+        return [job.id for job in self.context.registry.peek(jobs.listed, nothing)]
+
+    def run(self) -> Document:
+        """Restore, and start a resident if it has anything to do."""
+        document = super().run()
+        nothing: list[Any] = []
+        has_messages = self.context.registry.peek(messages.open_of, nothing)
+        if any(map(is_running, self.rows)) or has_messages or self.done["jobs"]["going_on"]:
+            resident_start_and_lock.ensure(self.context)
+        return document
+
+    def answer(self, kept: str | None) -> Document:
+        """Return what came from where, and what was put to rest."""
+        report, source = self.report, self.source
+        counts = {table: count for table, count in report.taken.items() if count}
+        counts["sessions"] = counts.get("sessions", 0) + self.rows_of_file
+        return {
+            "registry": self.context.paths.yaml,
+            "changed": True,
+            "dry_run": False,
+            "source": "salvage" if self.salvages else "copy",
+            "file": source.path if source is not None else None,
+            "made_at": stamp(source.made_at) if source is not None else None,
+            "original": None if self.is_same or source is None else source.root or "another root",
+            "tried": self.tried,
+            "kept": kept,
+            "taken": counts,
+            **self.done,
+            "dropped": {
+                "intents": report.dropped.get("intents", 0),
+                "events": report.dropped.get("outbox", 0),
+            },
+            "left_out": report.left_out,
+            "left_out_count": report.left_out_count,
+            "files_left": self.replacement.aside,
+            "salvage": report.as_json() if isinstance(report, salvage.SalvageReport) else None,
+        }
+
+
+def _incarnation(transaction: Transaction) -> object:
+    value: object = transaction.meta(incarnation.KEY)
+    return value

@@ -1,0 +1,599 @@
+"""`mam restore`: a state that is gone, a damaged one, and an older one; and nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.app.team_desk import QUICK, said
+
+import mam
+from mam.adapters.store import backup_file, incarnation, state_replacement
+from mam.adapters.store.files import job_files
+from mam.adapters.store.tables import jobs, messages, outbox
+from mam.adapters.system import process
+from mam.app.context.resident_start_and_lock import lock
+from mam.app.jobs.new_job import new_id, record_job
+from mam.app.sessions import restore as restoring
+from mam.core import caller as callers
+from mam.core.errors import (
+    InvalidPath,
+    NeedsConfirmation,
+    NotAllowed,
+    Refused,
+    RegistryBusy,
+    RegistryCorrupt,
+    RootForeign,
+    RootMissing,
+    SchemaTooNew,
+)
+from mam.core.message_rules import MessageState, state_after_restore
+
+# They ask tmux for the panes of the root.
+pytestmark = pytest.mark.starts
+
+ENDED = {
+    "id": "s_1f00ab42",
+    "name": "one",
+    "agent": "practice",
+    "status": "stopped",
+    "tmux_server": "mam-none",
+    "conversations": [{"id": "c0ffee", "source": "create"}],
+    "resumable": True,
+}
+UNKNOWN = {"id": "s_2f00ab42", "name": "two"}
+
+
+@pytest.fixture
+def reopened(workspace):
+    """Return a function that opens the root again, as the next command does."""
+    opened = []
+
+    def reopen(path=None):
+        fleet = mam.open(str(path or workspace))
+        opened.append(fleet)
+        return fleet
+
+    yield reopen
+    for fleet in opened:
+        fleet.close()
+
+
+def copy_now(fleet, *, at=None, tokens=True) -> Path:
+    """Make a copy as the resident does; return it."""
+    context = fleet._access.context
+    now = context.now() if at is None else at
+    folder = backup_file.folder_of(context.user_state.folder, context.root_id, context.paths.state)
+    path = backup_file.new_path(folder, backup_file.CHANGE, now)
+    facts = backup_file.facts_of(context.paths, context.root_id, now, backup_file.CHANGE, with_tokens=tokens)
+    backup_file.write(context.registry.writer(), path, facts)
+    return Path(path)
+
+
+def lose(workspace) -> None:
+    """Do what `git clean -fdx` does to a repository that holds nothing else."""
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+    subprocess.run(["git", "-C", str(workspace), "clean", "-fdxq"], check=True)
+    assert not (workspace / ".mam").exists()
+
+
+def a_message(message_id: str, **facts):
+    return {
+        "id": message_id,
+        "session_id": ENDED["id"],
+        "sender": "user",
+        "text": f"the text of {message_id}",
+        "is_command": False,
+        "wanted": "ready",
+        "state": "held",
+        "reason": "it has ended",
+        "conversation": None,
+        **facts,
+    }
+
+
+@pytest.fixture
+def root(home, tmux_server, workspace):
+    """Make a root with an ended session, a held message and an open job; return the job."""
+    with mam.open(str(workspace)) as fleet:
+        fleet.init()
+
+        def work(transaction):
+            transaction.add({**ENDED, "workspace": str(workspace)})
+            messages.add(transaction, a_message("m_held"))
+
+        job: str = fleet.jobs.submit("look at it", type="human")["job_id"]
+        fleet._access.context.registry.change(work)
+    return job
+
+
+@pytest.mark.parametrize("verb", ["ls", "doctor", "send", "job event"])
+def test_d3_every_verb_says_first_that_the_state_is_gone(root, workspace, verb) -> None:
+    lose(workspace)
+    words = {
+        "ls": ["ls"],
+        "doctor": ["doctor"],
+        "send": ["send", "one", "hello"],
+        "job event": ["job", "event", root, "--event", "progress"],
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "mam", *words[verb]],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    first = (done.stdout + done.stderr if verb == "doctor" else done.stderr).strip()
+    assert "the state of this root is gone" in first, (done.stdout, done.stderr)
+    assert "mam restore" in first
+    assert not (workspace / ".mam").exists()
+
+
+def states(fleet, *message_ids):
+    context = fleet._access.context
+    found = [context.registry.peek(lambda it, m=m: messages.find(it, m), None) for m in message_ids]
+    return [message and (message.state, message.reason_code) for message in found]
+
+
+def damage(workspace, number: int, at: int = 0) -> None:
+    """Flip a byte on a page of the database, into which nobody has written since it was closed."""
+    assert not (workspace / ".mam" / "state.db-wal").exists()
+    path = workspace / ".mam" / "state.db"
+    content = bytearray(path.read_bytes())
+    content[(number - 1) * 4096 + at] ^= 0x5A
+    path.write_bytes(content)
+
+
+def page_of(workspace, table: str) -> int:
+    connection = sqlite3.connect(workspace / ".mam" / "state.db")
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name=?", (table,)).fetchone()
+    connection.close()
+    return int(page)
+
+
+class Draft:
+    """What a person types into the input box of a session, and deletes again."""
+
+    def __init__(self, fleet, name) -> None:
+        row = fleet.sessions.get(name).row
+        self.tmux, self.pane = fleet._access.context.tmux(row["tmux_server"]), row["pane"]["id"]
+        self.name = ["tmux", "-L", row["tmux_server"], "send-keys", "-t", self.pane]
+
+    def type(self) -> None:
+        subprocess.run([*self.name, "-l", "half a thought"], check=True)
+
+    def delete(self) -> None:
+        subprocess.run([*self.name, "C-u"], check=True)
+
+
+def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
+    fleet, workspace, reopened, until
+) -> None:
+    """`git clean -fdx` with four live agents, three held messages, and one that was taken since the copy."""
+    sessions = {name: fleet.sessions.create("practice", name=name, args=QUICK) for name in "abcd"}
+    before = {name: (session.id, session.row["pane"]["pid"]) for name, session in sessions.items()}
+    drafts = {name: Draft(fleet, name) for name in "abc"}
+    for name, draft in drafts.items():
+        fleet.messages.send(name, "the first words", timeout=20)
+        draft.type()
+        until(lambda name=name: "half a thought" in fleet.sessions.read(name))
+    held = [fleet.messages.send(name, text) for name, text in (("a", "A1"), ("a", "A2"), ("b", "B1"))]
+    taken = fleet.messages.send("c", "C1")
+    assert {receipt["state"] for receipt in (*held, taken)} == {"held"}
+    copy_now(fleet)
+    drafts["c"].delete()
+    until(lambda: fleet.messages.send("c", "C2", timeout=20)["state"] == "submitted")
+    assert said(fleet, "c") == ["the first words", "C1", "C2"]
+    fleet.close()
+    lose(workspace)
+
+    again = reopened()
+    with pytest.raises(RootMissing, match="the state of this root is gone") as refused:
+        again.sessions.create("practice", name="e")
+    assert "mam restore" in refused.value.hint and "mam init --new" in refused.value.hint
+    document = again.restore()
+    assert document["messages"]["held"] == [receipt["message_id"] for receipt in held]
+    assert document["messages"]["submitted"] == [taken["message_id"]]
+    assert document["sessions_taken_back"] == [], "the copy knows all four"
+    rows = {row["name"]: row for row in again.sessions.ls()["sessions"]}
+    assert {name: (row["id"], row["pane"]["pid"]) for name, row in rows.items()} == before
+    assert all(row["tmux_alive"] for row in rows.values())
+    assert [said(again, name) for name in "ab"] == [["the first words"]] * 2, "nothing was typed"
+
+    drafts["a"].delete()
+    drafts["b"].delete()
+    for name, words in (("a", ["A1", "A2"]), ("b", ["B1"])):
+        until(lambda name=name: again.messages.send(name, "last", timeout=20)["state"] == "submitted")
+        assert said(again, name) == ["the first words", *words, "last"], "each of them once"
+    assert said(again, "c") == ["the first words", "C1", "C2"]
+    for name in "abcd":
+        assert again.sessions.stop(name, force=True).session.row["status"] == "stopped"
+
+
+def test_d3_panes_are_taken_back_that_the_copy_does_not_have(fleet, workspace, reopened, hands_on) -> None:
+    """Since the copy was made, one session was resumed, one began, and one was stopped."""
+    ended = fleet.sessions.create("practice", name="ended", args=QUICK)
+    ended.send("hello", timeout=20)
+    ended.stop()
+    gone = fleet.sessions.create("sleep", name="gone", args=["1000"])
+    copy = copy_now(fleet)
+    ended = ended.resume()
+    new = fleet.sessions.create("practice", name="new", args=QUICK, role="tester")
+    gone.stop(force=True)
+    fleet.close()
+    lose(workspace)
+    again = reopened()
+    document = again.restore()
+    assert sorted(document["sessions_taken_back"]) == ["ended", "new"]
+    assert document["file"] == str(copy)
+    rows = {row["name"]: row for row in again.sessions.ls()["sessions"]}
+    for session in (ended, new):
+        row = rows[session.name]
+        assert (row["id"], row["status"], row["tmux_alive"]) == (session.id, "running", True)
+        assert row["pane"]["pid"] == session.row["pane"]["pid"]
+        assert again.messages.send(session.name, "are you there", timeout=20)["state"] == "submitted"
+    assert (rows["gone"]["status"], rows["gone"]["tmux_alive"]) == ("running", False)
+    again.monitor.once()
+    assert again.sessions.get("gone").row["status"] == "terminated"
+    for name in ("ended", "new"):
+        again.sessions.stop(name, force=True)
+
+
+def test_a_job_with_a_live_pane_goes_on_and_one_without_is_parked(fleet, workspace, reopened) -> None:
+    session = fleet.sessions.create("practice", name="worker", args=QUICK)
+    context = fleet._access.context
+    broker = {"broker": {"host": "127.0.0.1", "port": 1}, "topic_prefix": "x"}
+    carried = record_job(context, fleet.caller, new_id(), "do it", **broker).id
+    lost = record_job(context, fleet.caller, new_id(), "do it", message_id="m_task").id
+    without_token = record_job(context, fleet.caller, new_id(), "do it").id
+
+    def begin(transaction):
+        for job_id in (carried, without_token):
+            jobs.update(transaction, jobs.find(transaction, job_id), session_id=session.id, status="running")
+        messages.add(transaction, a_message("m_task"))
+
+    context.registry.note(begin)
+    Path(job_files.token_file(context.paths.jobs, without_token)).unlink()
+    token = job_files.read_token(context.paths.jobs, carried)
+    copy_now(fleet)
+    fleet.jobs.event(carried, "progress", detail="since the copy")
+    fleet.close()
+    lose(workspace)
+    again = reopened()
+    document = again.restore()
+    assert document["jobs"]["going_on"] == [carried]
+    assert set(document["jobs"]["parked"]) == {lost, without_token}
+    registry = again._access.context.registry
+    rows = registry.peek(lambda it: outbox.waiting(it, limit=100), [])
+    assert {row.job_id for row in rows} == {carried}, "only that its events begin anew"
+    assert all("since the copy" not in row.payload for row in rows)
+    assert job_files.read_token(again._access.context.paths.jobs, carried) == token
+    with mam.open(str(workspace)) as agent:
+        agent._access._caller = callers.session(session.id, os.getpid())
+        assert agent.jobs.event(carried, "completed", detail="done")["status"] == "completed"
+    assert again.jobs.status(lost)["status"] == "parked"
+    numbers = [entry["number"] for entry in again.jobs.logs(carried)["events"]]
+    assert numbers == sorted(set(numbers))
+    assert (workspace / ".mam" / "jobs" / f"{carried}.json").exists()
+    assert states(again, "m_task") == [(MessageState.PARKED, "parked")]
+    again.sessions.stop("worker", force=True)
+
+
+def test_e5_a_damaged_page_comes_back_and_the_answer_says_from_where(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        fleet._access.context.registry.note(lambda it: messages.add(it, a_message("m_later")))
+        before = fleet._access.context.registry.note(incarnation.current)
+    for page in [page_of(workspace, table) for table in ("sessions", "jobs")]:
+        damage(workspace, page)
+    fleet = reopened()
+    with pytest.raises(RegistryCorrupt) as refused:
+        fleet.sessions.create("practice", name="two")
+    assert "mam restore" in refused.value.hint
+    bytes_before = (workspace / ".mam" / "state.db").read_bytes()
+    preview = reopened().restore(dry_run=True)
+    assert (preview["changed"], preview["dry_run"]) == (False, True)
+    assert (workspace / ".mam" / "state.db").read_bytes() == bytes_before
+    document = reopened().restore()
+    assert (document["source"], document["file"]) == ("salvage", str(copy))
+    damaged_tables = {page["table"]: page for page in document["salvage"]["pages"]}
+    assert {"sessions", "jobs"} <= set(damaged_tables)
+    assert document["salvage"]["sources"]["messages"] == {"tree": 2, "leaf": 0, "copy": 0}
+    again = reopened()
+    assert again.sessions.names() == ["one"]
+    assert again.jobs.status(root)["status"] == "parked"
+    assert [state for state, _ in states(again, "m_held", "m_later")] == [MessageState.HELD] * 2
+    assert Path(document["kept"], "state", "state.db").read_bytes() == bytes_before
+    assert again._access.context.registry.peek(incarnation.current, None) > before
+    assert again.sessions.forget("one")
+
+
+def test_e5_a_destroyed_first_page_and_no_copy_cost_nothing_else(root, workspace, reopened) -> None:
+    damage(workspace, 1)
+    damage(workspace, 1, at=2000)
+    fleet = reopened()
+    with pytest.raises(RegistryCorrupt):
+        fleet.sessions.ls()
+    root_id = fleet._access.context.user_state.root_at(str(workspace / ".mam")).id
+    document = reopened().restore()
+    assert document["file"] is None
+    again = reopened()
+    assert again.sessions.names() == ["one"]
+    assert again._access.context.root_id == root_id
+
+
+def test_a_readable_page_with_an_unreadable_record_is_damage(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy_now(fleet)
+    connection = sqlite3.connect(workspace / ".mam" / "state.db")
+    connection.execute("UPDATE sessions SET data=replace(data, '{', '<')")
+    connection.commit()
+    connection.close()
+    document = reopened().restore()
+    assert document["salvage"]["sources"]["sessions"]["copy"] == 1
+    assert reopened().sessions.names() == ["one"]
+
+
+def test_an_older_copy_serves_where_the_newest_is_not_readable(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        older = copy_now(fleet, at=1_700_000_000.0)
+        newer = copy_now(fleet)
+    newer.write_bytes(b"no database" * 1000)
+    backup_file.compress(str(older))
+    lose(workspace)
+    document = reopened().restore()
+    assert [entry["file"] for entry in document["tried"]] == [str(newer)]
+    assert document["file"] == f"{older}.gz"
+    assert document["kept"] is None
+    assert reopened().sessions.names() == ["one"]
+
+
+def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        fleet.sessions.forget("one")
+        for _ in range(5):
+            fleet.jobs.event(root, "progress", detail="since the copy")
+        done = fleet.jobs.event(root, "completed")
+    audit = workspace / "delegate_job_logs" / root / "events.ndjson"
+    number = job_files.last_number(str(audit))
+    with pytest.raises(NeedsConfirmation, match="would be undone") as refused:
+        reopened().restore(str(copy))
+    assert "--yes" in refused.value.hint
+    assert reopened().restore(str(copy), dry_run=True)["changed"] is False
+    assert reopened().sessions.names() == []
+    document = reopened().restore(str(copy), is_confirmed=True)
+    again = reopened()
+    assert (again.sessions.names(), again.jobs.status(root)["status"]) == (["one"], "parked")
+    kept = sqlite3.connect(Path(document["kept"], "state", "state.db"))
+    assert kept.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
+    kept.close()
+    assert done["status"] == "completed"
+    # The files of the job say what the database says now, and the audit log goes on.
+    entries = again.jobs.logs(root)["events"]
+    assert "completed" not in [entry["event"] for entry in entries]
+    again.jobs.release(root)
+    later = [line for line in job_files.read_log(str(audit)) if line["number"] > number]
+    assert [line["event"] for line in later] == ["parked", "released"]
+    log = job_files.read_log(str(workspace / ".mam" / "jobs" / f"{root}.events.log"))
+    assert [line["event"] for line in log] == ["registered", "parked", "released"]
+
+
+def test_a_copy_of_another_place_makes_a_root_of_its_own_and_acts_by_nothing(
+    root, workspace, reopened, tmp_path, monkeypatch
+) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        root_id = fleet._access.context.root_id
+    place = tmp_path / "another"
+    place.mkdir()
+    with pytest.raises(Refused, match="which is still there"):
+        reopened(place).restore(str(copy))
+    monkeypatch.setenv("MAM_STATE_HOME", str(tmp_path / "another-state"))
+    document = reopened(place).restore(str(copy))
+    assert document["original"] == str(workspace)
+    assert (document["messages"], document["jobs"]["parked"]) == ({"parked": ["m_held"]}, [root])
+    again = reopened(place)
+    assert again.sessions.names() == ["one"]
+    assert again._access.context.root_id not in (None, root_id)
+    assert again.jobs.status(root)["registry_dir"] == str(place / ".mam" / "jobs")
+
+
+def test_an_older_mam_goes_back_to_the_copy_before_the_migration(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+    connection = sqlite3.connect(workspace / ".mam" / "state.db")
+    connection.execute("PRAGMA user_version=99")
+    connection.close()
+    with pytest.raises(SchemaTooNew):
+        reopened().restore()
+    assert reopened().restore(str(copy), is_confirmed=True)["source"] == "copy"
+    assert reopened().sessions.forget("one")
+
+
+REFUSED_FILES = {
+    "nothing": (lambda path: None, InvalidPath),
+    "a folder": (lambda path: path.mkdir(), InvalidPath),
+    "a pipe": (os.mkfifo, InvalidPath),
+    "a link": (lambda path: path.symlink_to("/etc/passwd"), InvalidPath),
+    "no database": (lambda path: path.write_bytes(b"no database" * 1000), RegistryCorrupt),
+    "an empty file": (lambda path: path.write_bytes(b""), RegistryCorrupt),
+    "another program's": (lambda path: sqlite3.connect(path).execute("CREATE TABLE t(x)"), RegistryCorrupt),
+    "a newer schema": (lambda path: sqlite3.connect(path).execute("PRAGMA user_version=99"), SchemaTooNew),
+}
+
+
+@pytest.mark.parametrize(("make", "error"), list(REFUSED_FILES.values()), ids=list(REFUSED_FILES))
+def test_refused_files(root, workspace, reopened, tmp_path, make, error) -> None:
+    path = tmp_path / "file"
+    make(path)
+    before = (workspace / ".mam" / "state.db").read_bytes()
+    with pytest.raises(error):
+        reopened().restore(str(path), is_confirmed=True)
+    assert (workspace / ".mam" / "state.db").read_bytes() == before
+    assert not (workspace / ".mam.new").exists()
+
+
+def test_a_sound_root_and_one_without_copies_are_refused(root, workspace, reopened, tmp_path) -> None:
+    with pytest.raises(Refused, match="is sound") as refused:
+        reopened().restore()
+    assert "mam backup --list" in refused.value.hint
+    lose(workspace)
+    with pytest.raises(Refused, match="there is no copy of this root") as refused:
+        reopened().restore()
+    assert "mam init --new" in refused.value.hint
+    place = tmp_path / "new"
+    place.mkdir()
+    with pytest.raises(Refused, match="nothing to restore"):
+        reopened(place).restore()
+
+
+def test_another_roots_copy_is_refused_in_a_root_with_a_state(home, root, reopened, tmp_path) -> None:
+    place = tmp_path / "other"
+    place.mkdir()
+    with mam.open(str(place)) as other:
+        other.init()
+        copy = copy_now(other)
+    with pytest.raises(Refused, match=f"is a copy of {place}, and not of this root"):
+        reopened().restore(str(copy), is_confirmed=True)
+
+
+def test_a_foreign_root_and_everybody_but_a_person_are_refused(
+    root, workspace, reopened, tmp_path, monkeypatch
+) -> None:
+    for caller in (callers.session("s_1f00ab42"), callers.Caller(callers.CallerKind.UNKNOWN, 1)):
+        with pytest.raises(NotAllowed, match="'mam restore'"):
+            restoring.restore(reopened()._access.context, caller)
+    monkeypatch.setenv("MAM_STATE_HOME", str(tmp_path / "another-state"))
+    with pytest.raises(RootForeign, match="mam restore does not help here"):
+        reopened().restore()
+
+
+def test_while_another_command_is_at_work_nothing_is_replaced(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        fleet._access.context.registry.note(
+            lambda it: messages.update(it, "m_held", state=MessageState.TYPING, owner=process.me().as_json())
+        )
+    with pytest.raises(RegistryBusy):
+        reopened().restore(str(copy), is_confirmed=True)
+
+
+def test_the_resident_ends_before_its_state_is_replaced(root, workspace, reopened, monitor, until) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+    running = monitor()
+    until(lambda: lock(reopened()._access.context).holder())
+    reopened().restore(str(copy), is_confirmed=True)
+    assert running.poll() is not None, "it has ended by now"
+    assert reopened().sessions.names() == ["one"]
+
+
+def restore_in_child(workspace, arm) -> int:
+    """Restore in a child process that `arm` prepares; return its exit code."""
+    pid = os.fork()  # noqa: TID251  (it dies where a process would be killed)
+    if not pid:
+        try:
+            arm()
+            with mam.open(str(workspace)) as child:
+                child.restore()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+STEPS = ["begin", "open_target", "seal", "exchange", "keep_former"]
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("loss", ["gone", "damaged"])
+def test_a_crash_leaves_the_loss_or_the_restored_root(
+    root, workspace, reopened, loss, name, is_after
+) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy_now(fleet)
+    if loss == "gone":
+        lose(workspace)
+    else:
+        damage(workspace, 1)
+    step = getattr(state_replacement.StateReplacement, name)
+
+    def die(*given):
+        if is_after:
+            step(*given)
+        os._exit(9)
+
+    arm = lambda: setattr(state_replacement.StateReplacement, name, die)  # noqa: E731
+    assert restore_in_child(workspace, arm) == 9
+    is_restored = name == "keep_former" or (name == "exchange" and is_after)
+    if not is_restored:
+        with pytest.raises((RootMissing, RegistryCorrupt)):
+            reopened().sessions.forget("one")
+        assert reopened().restore()["changed"]
+    again = reopened()
+    assert again.sessions.names() == ["one"]
+    assert again.jobs.status(root)["status"] == "parked"
+    assert again.sessions.forget("one")
+
+
+def test_an_interrupted_exchange_is_finished(root, workspace, reopened, monkeypatch) -> None:
+    """On a file system that cannot exchange two names, three renames do it."""
+    with mam.open(str(workspace)) as fleet:
+        copy_now(fleet)
+    damage(workspace, 1)
+    monkeypatch.setattr(state_replacement, "swap", lambda _path, _other: False)
+    rename, count = os.rename, iter(range(10))
+
+    def die(*given):
+        if next(count) == 1:
+            os._exit(9)
+        rename(*given)
+
+    assert restore_in_child(workspace, lambda: setattr(os, "rename", die)) == 9
+    assert not (workspace / ".mam").exists()
+    with pytest.raises(RootMissing):
+        reopened().sessions.forget("one")
+    assert reopened().restore()["finished"] is True
+    assert reopened().sessions.names() == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "taken", "state"),
+    [
+        (0, 0, MessageState.HELD),
+        (0, None, MessageState.HELD),
+        (None, None, MessageState.UNCONFIRMED),
+        (2, None, MessageState.UNCONFIRMED),
+        (2, 0, MessageState.HELD),
+        (2, 1, MessageState.SUBMITTED),
+    ],
+)
+def test_what_becomes_of_a_held_message(shown, taken, state) -> None:
+    assert state_after_restore(shown, taken) == state
+
+
+def test_a_message_that_was_being_typed_is_unconfirmed(home, tmux_server, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        fleet.init()
+
+        def work(transaction):
+            transaction.add({**ENDED, "workspace": str(workspace)})
+            messages.add(transaction, a_message("m_typed"))
+            messages.update(transaction, "m_typed", state=MessageState.TYPING, owner={})
+            messages.add(transaction, a_message("m_parked", state="parked"))
+            # mam knows nothing about this program, and can read no record of it.
+            transaction.add({**ENDED, "workspace": str(workspace), "agent": "sleep", **UNKNOWN})
+            messages.add(transaction, a_message("m_unknown", session_id=UNKNOWN["id"]))
+
+        fleet._access.context.registry.change(work)
+        copy_now(fleet)
+    shutil.rmtree(workspace / ".mam")
+    reopened().restore()
+    found = states(reopened(), "m_typed", "m_unknown", "m_parked")
+    assert found == [*[(MessageState.UNCONFIRMED, "restored")] * 2, (MessageState.PARKED, None)]
