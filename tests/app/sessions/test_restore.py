@@ -171,6 +171,7 @@ class Draft:
         subprocess.run([*self.name, "C-u"], check=True)
 
 
+@pytest.mark.slow
 def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
     fleet, workspace, reopened, until
 ) -> None:
