@@ -209,6 +209,14 @@ def test_what_we_read_is_what_the_library_reads(pieces):
         assert list(values.lines.values()) == [key.start_mark.line + 1 for key, _ in node.value]
 
 
+@pytest.mark.parametrize("text", ["a: &x 1\nb: &x 2\n", "a: &x [&x b]\n"], ids=["beside", "inside"])
+def test_an_anchor_that_is_there_twice_is_refused_as_the_library_refuses_it(text):
+    with pytest.raises(yaml.composer.ComposerError, match="found duplicate anchor"):
+        yaml.compose(text, Loader=yaml_text.Loader)
+    with pytest.raises(RegistryCorrupt, match=r"line [12]: the anchor &x is here twice"):
+        yaml_text.parse(text.encode(), "f")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -71,6 +71,8 @@ class _Reader:
         self.path = path
         self.count = 0
         self.anchors: dict[str, tuple[Any, int]] = {}
+        # The anchors whose values have begun, and may not be complete yet.
+        self.begun: set[str] = set()
 
     def document(self) -> Any:
         """Return the only document; None for a stream without one."""
@@ -90,10 +92,15 @@ class _Reader:
         self._check_size(event, depth)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
+        if not event.anchor:
+            return self._fresh(event, depth)
+        if event.anchor in self.begun:
+            # PyYAML, with which other programs read the file, refuses it.
+            raise Unusable(_line(event), f"the anchor &{event.anchor} is here twice", self.path)
+        self.begun.add(event.anchor)
         before = self.count
         value = self._fresh(event, depth)
-        if event.anchor:
-            self.anchors[event.anchor] = (value, self.count - before)
+        self.anchors[event.anchor] = (value, self.count - before)
         return value
 
     def _check_size(self, event: Any, depth: int) -> None:
