@@ -255,6 +255,26 @@ def test_e6_a_clock_that_jumps_freezes_no_activity(fleet, session, days, taken_i
         moved.close()
 
 
+@pytest.mark.parametrize("taken_in", [False, True], ids=["in the spool", "taken in"])
+def test_e6_a_payload_from_the_future_hides_no_newer_one(fleet, session, taken_in) -> None:
+    """It was written before the clock was set back."""
+    context = fleet._access.context
+    take_in(context)
+    now = context.now() + 100
+    later = context.replace(
+        clock=lambda: now, resources=Resources(context.paths, context.environ, lambda: now)
+    )
+    try:
+        for number, (event, at) in enumerate([("UserPromptSubmit", now + 3600), ("Stop", now - 20)]):
+            os.utime(write_payload(fleet, session, event, number), (at, at))
+        if taken_in:
+            take_in(later)
+        report = newest_reports(later, [session.row])[session.id]
+        assert (report.data["state"], report.at) == ("idle", now - 20)
+    finally:
+        later.close()
+
+
 def test_e2_a_payload_on_which_mam_fails_is_removed_and_hides_no_other(fleet, session, monkeypatch) -> None:
     kind = type(fleet._access.context.kind("practice"))
     real = kind.read_hook

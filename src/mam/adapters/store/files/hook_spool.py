@@ -9,6 +9,7 @@ import stat
 import time
 from contextlib import suppress
 
+from mam.core.activity import is_misdated, plausible_time
 from mam.core.names import is_session_id
 
 TYPE_CHECKING = False
@@ -62,7 +63,8 @@ def _open_regular(path: str, flags: int) -> int:
 def pending(spool: str, now: float = math.inf, session_id: str | None = None) -> list[Payload]:
     """Return the payloads in the spool, oldest first; with `session_id` those of one session.
 
-    A payload from the future gets the time `now`: after a clock was set back, it must not hide newer ones.
+    After a clock was set back, a payload may be from the future. It gets a time before all others, because they
+    were written since, and must not be hidden by it.
     """
     try:
         start = f"{session_id}." if session_id else ""
@@ -70,7 +72,8 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
     except OSError:
         return []
     names = [name for name in listed if name.startswith(start) and _is_payload(name)]
-    payloads = []
+    payloads: list[Payload] = []
+    misdated: list[Payload] = []
     for name in names:
         path = os.path.join(spool, name)
         try:
@@ -79,9 +82,21 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
             continue
         if stat.S_ISREG(facts.st_mode):
             session_id, _, rest = name.partition(".")
-            pid, at = rest.partition(".")[0], min(facts.st_mtime, now)
-            payloads.append(Payload(path, session_id, pid, at, facts.st_size))
-    return sorted(payloads, key=lambda payload: (payload.at, payload.path))
+            pid, at = rest.partition(".")[0], facts.st_mtime
+            found = misdated if is_misdated(at, now) else payloads
+            found.append(Payload(path, session_id, pid, at, facts.st_size))
+    payloads.sort(key=_age)
+    misdated.sort(key=_age)
+    first = min([plausible_time(payload.at, now) for payload in (*payloads[:1], *misdated[:1])], default=now)
+    for payload in misdated:
+        payload.at = first
+    for payload in payloads:
+        payload.at = min(payload.at, now)
+    return misdated + payloads
+
+
+def _age(payload: Payload) -> tuple[float, str]:
+    return payload.at, payload.path
 
 
 def _is_pid(text: str) -> bool:
