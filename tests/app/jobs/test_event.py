@@ -408,7 +408,7 @@ def test_e7_big_data_is_stored_once(fleet):
         omitted = lines[1]["data"].pop("omitted")
         assert omitted["bytes"] > 50_000
         assert omitted["see"] == f"mam job logs {job}"
-        assert sorted(lines[1]["data"]) == ["attempt", "by", "hmac_sig", "short"]
+        assert sorted(lines[1]["data"]) == ["attempt", "by", "hmac_sig", "incarnation", "short"]
         assert lines[2]["data"]["note"] == "here"
     shown = fleet.jobs.logs(job)["events"][1]
     assert shown["data"]["output"] == big["output"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -282,9 +281,9 @@ def findings(context) -> dict[str, object]:
 def test_doctor_shows_the_newest_copy_and_warns_of_one_that_is_late(context) -> None:
     assert findings(context)["ok"] is True
     held = lock(context)
-    assert held.take({})
+    assert held.take({"since": context.now()})
     assert findings(context)["ok"] is True
-    os.utime(held.path, (1, 1))
+    held.rewrite({"since": 1.0})
     late = findings(context)
     assert (late["ok"], late["mend"]) == (False, "mam backup makes a copy, or says what is in the way")
     copy = backup.make_copy(context, CHANGE)
