@@ -338,6 +338,26 @@ def test_fork(desk: Desk) -> None:
     fork.stop()
 
 
+def test_drill(desk: Desk) -> None:
+    """A fork of the running session shows the history, hears nothing, and leaves nothing."""
+    session = desk.worker()
+    desk.rests(session)
+    kind, stores, own = desk.fleet._access.context.kind(desk.kind), session.row["stores"], desk.own(session)
+
+    def left() -> object:
+        conversations = kind.conversations(str(desk.workspace), stores)
+        panes = [(pane.id, pane.pid) for pane in desk.tmux.panes().panes]
+        rows = [(one.id, one.row["pane"]) for one in desk.fleet.sessions.list()]
+        record = kind.transcript_size(own or "", stores), session.transcript(turns=1000)["turns"]
+        return conversations, panes, rows, record, len(desk.model.turns())
+
+    before = left()
+    (result,) = desk.fleet.sessions.drill([session.id], run=True)["results"]
+    assert result["outcome"] == "ok", result
+    assert result["run"]["outcome"] == ("proven" if kind.can_fork else "n/a"), result
+    assert left() == before
+
+
 def test_the_version_that_is_asked_for(desk: Desk) -> None:
     """The name of a version gets past all that is taken away from a test."""
     found = desk.worker().status()["agent_version"]

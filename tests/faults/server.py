@@ -35,6 +35,7 @@ VERBS = {
     "rename": lambda fleet: fleet.sessions.rename("one", "two"),
     "rename-other": lambda fleet: fleet.sessions.rename("one", "other"),
     "fork": lambda fleet: fleet.sessions.fork("one", name="two", wait=False),
+    "drill": lambda fleet: fleet.sessions.drill(["one"], run=True),
     "archive": lambda fleet: fleet.sessions.archive("one"),
     "forget": lambda fleet: fleet.sessions.forget("one"),
     "adopt": lambda fleet: fleet.sessions.adopt("foreign", agent="cat", name="one"),

@@ -303,6 +303,14 @@ class Fork(CreateAnew):
     goal = allowed[-1]
 
 
+class Drill(CreateAnew):
+    """A fork is run and removed: nothing of it is left, whenever the drill died."""
+
+    verb = again = "drill"
+    allowed = ({"one": "stopped"},)
+    goal = allowed[-1]
+
+
 class Archive(CreateAnew):
     """An ended session is put away."""
 

@@ -36,6 +36,14 @@ def test_a_submission_that_dies(machine):
     assert sweep.sweep(sweep.JobSubmit(machine), KILL_BEFORE, step=5) >= 20
 
 
+@pytest.mark.parametrize(
+    ("mode", "number"), [(KILL_BEFORE, 0), (KILL_AFTER, 0), (FAIL_FROM, errno.ENOSPC)], ids=str
+)
+def test_a_drill_that_dies(machine, mode, number):
+    """Every fifth call: each case starts and ends an agent."""
+    assert sweep.sweep(sweep.Drill(machine), mode, number, step=5) >= 20
+
+
 @pytest.mark.parametrize("case", REST, ids=name)
 def test_a_death_before_every_call(machine, case):
     assert sweep.sweep(case(machine), KILL_BEFORE) >= 20

@@ -430,7 +430,7 @@ class Sessions(VerbGroup):
         """Check whether each session would come back after a reboot; reads only, unless `run` is given.
 
         Without `targets`: all sessions that run or can be resumed. With `run` a fork of each is resumed and
-        removed again; nothing is sent to it. Only the user may give `run`. `timeout` is how long to wait for
+        removed again; it gets no message. Only the user may give `run`. `timeout` is how long to wait for
         each fork. Returns `{root, results, ok, unproven, failed}`; see docs/drill.md.
         """
         if run:

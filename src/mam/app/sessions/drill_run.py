@@ -1,7 +1,7 @@
 """`drill --run`: resume a fork of each conversation, prove that the history is there, and remove the fork.
 
-A fork is a session of its own for a moment. Nothing is sent to it, and no dialog of it is answered. Besides
-the intent of the fork there is an intent of the drill, which lasts until the fork is removed. So if this
+A fork is a session of its own for a moment. It gets no message, and no dialog of it is answered. Besides the
+intent of the fork there is an intent of the drill, which lasts until the fork is removed. So if this
 process dies, the next changing verb removes the fork.
 """
 

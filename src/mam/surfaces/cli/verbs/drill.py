@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Check for each session that its conversation would come back after a reboot, and say what is in
 the way. Without a name: all sessions that run or can be resumed. Nothing changes. With --run, a
-fork of each conversation is resumed and removed again; nothing is sent to it. Exit code 1 if a
-session would not come back, 3 if --run could not prove it."""
+fork of each conversation is resumed and removed again; it gets no message. Exit code 1 if a session
+would not come back, 3 if --run could not prove it."""
 EXAMPLES = """
   mam drill
   mam drill api --json
