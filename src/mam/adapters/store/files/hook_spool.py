@@ -63,8 +63,8 @@ def _open_regular(path: str, flags: int) -> int:
 def pending(spool: str, now: float = math.inf, session_id: str | None = None) -> list[Payload]:
     """Return the payloads in the spool, oldest first; with `session_id` those of one session.
 
-    After a clock was set back, a payload may be from the future. It gets a time before all others, because they
-    were written since, and must not be hidden by it.
+    After a clock was set back, a payload may be from the future. It gets a time before all others, because
+    they were written since, and must not be hidden by it.
     """
     try:
         start = f"{session_id}." if session_id else ""
