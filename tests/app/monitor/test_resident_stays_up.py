@@ -221,10 +221,14 @@ def test_e11_a_deleted_lock_file_makes_no_second_resident(fleet, workspace, unti
         first = until(lambda: holder(own))
         lock = resident_start_and_lock.lock(own._access.context)
         for _ in range(3):
-            Path(lock.path).unlink()
-            # Another resident, at once: without the file nobody seems to run.
-            command = resident_start_and_lock.command(own._access.context)
-            subprocess.run(command, check=True, timeout=60)
+            # While it sleeps it cannot notice that the file is gone, and nobody seems to run.
+            os.kill(first["pid"], signal.SIGSTOP)
+            try:
+                Path(lock.path).unlink()
+                command = resident_start_and_lock.command(own._access.context)
+                subprocess.run(command, check=True, timeout=60)
+            finally:
+                os.kill(first["pid"], signal.SIGCONT)
             assert until(lambda: holder(own))["pid"] == first["pid"]
         os.kill(first["pid"], signal.SIGTERM)
         until(lambda: not is_running(first["pid"]))

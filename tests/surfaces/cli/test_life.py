@@ -230,7 +230,11 @@ class TestStopAndResume:
 class TestLooking:
     def test_a_listing(self, run, session):
         document = run("ls", "--json").json
-        assert set(document) == {"schema_version", "root", "root_state", "sessions"}
+        assert set(document) == {"schema_version", "root", "root_state", "resident", "sessions"}
+        assert document["resident"] == {
+            **dict.fromkeys(("version", "since", "reason", "next_start_at")),
+            "state": "off",
+        }
         (entry,) = document["sessions"]
         assert {
             "activity",

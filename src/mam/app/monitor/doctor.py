@@ -305,12 +305,10 @@ def _resident(context: Context) -> Iterator[Finding]:
     log = resident_log(context).path
     reason = state["reason"]
     if state["state"] == resident_state.RUNNING:
-        version = f"of mam {state['version']}" if state["version"] else "of an older mam"
-        message = f"one {version} runs since {state['since'] or 'some time'}; its log is {log}"
         if reason is None:
-            yield finding("resident", True, message)
+            yield finding("resident", True, f"mam {state['version']} since {state['since']}; log: {log}")
         else:
-            yield finding("resident", None, f"{message}: {reason}", "if it lasts, report it with the log")
+            yield finding("resident", None, reason, f"if it lasts, report it with the log: {log}")
     elif state["state"] == resident_state.DOWN:
         again = f"; the next start is not before {state['next_start_at']}" if state["next_start_at"] else ""
         mend = f"any changing command starts one; mam monitor shows what is wrong; the log is {log}"

@@ -5,7 +5,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from tests.surfaces.cli.test_startup import DEAR, HEAVY, modules_after
+from tests.surfaces.cli.test_startup import DEAR, HEAVY, beside_a_resident, modules_after
 
 from mam.app.jobs.find import token_of
 from mam.core import job_event as events
@@ -347,7 +347,8 @@ def test_another_line_goes_to_the_parser(line):
 
 def test_an_event_imports_nothing_heavy(run, job, workspace):
     arguments = ("job", "event", "--job", job["job_id"], "--event", "progress", "--detail", "x")
-    loaded = modules_after(workspace, *arguments)
+    with beside_a_resident(workspace):
+        loaded = modules_after(workspace, *arguments)
     assert "mam.app.jobs.event" in loaded
     assert not {name for name in loaded if name.split(".")[0] in HEAVY}
     assert not loaded & DEAR
