@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _COMMIT, _TOLD = "one commit", "one commit, until the kernel tells"
 _SECONDS = 30.0
+_LOOPS = 4
 
 
 def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
@@ -38,6 +39,8 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
         yield from _many(fleet, 20 if quick else 2000)
         tell("running mam job event from the shell")
         yield from _shell(stage, fleet, 2 if quick else 40)
+        tell("running many mam job event at once beside four busy loops")
+        yield from _burst(stage, fleet, 4 if quick else 100)
 
 
 def _awake(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
@@ -142,3 +145,32 @@ def _shell(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
         },
     )
     yield Row("mam job event", found["event"], PASS, found[PASS])
+
+
+def _burst(stage: Stage, fleet: Fleet, count: int) -> Iterator[Row]:
+    """Run many commands at once on a busy machine: each one must record its event."""
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "measured").id
+    words = ("--job", job, "--event", "progress", "--detail", "x", "--workspace", str(stage.root))
+    loops = [subprocess.Popen([PYTHON, "-c", "while True: pass"]) for _ in range(_LOOPS)]
+    try:
+        bare = Times((_at_once(stage, [PYTHON, "-c", "pass"], count),))
+        events = Times((_at_once(stage, mam("job", "event", *words), count),))
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    kept = len(fleet.jobs.logs(job)["events"])
+    if kept != count + 1:
+        raise RuntimeError(f"{kept - 1} of {count} events were recorded")
+    yield Row(f"{count} mam job event at once beside {_LOOPS} busy loops", events, PASS, bare)
+
+
+def _at_once(stage: Stage, command: list[str], count: int) -> float:
+    """Run a command so many times at once; return the milliseconds until all have ended with 0."""
+    began = time.perf_counter()
+    quiet = subprocess.DEVNULL
+    started = [subprocess.Popen(command, env=stage.environ, stdin=quiet, stdout=quiet) for _ in range(count)]
+    failed = sum(process.wait() != 0 for process in started)
+    if failed:
+        raise RuntimeError(f"{failed} of {count} did not end with 0: {' '.join(command[:4])}")
+    return (time.perf_counter() - began) * 1000

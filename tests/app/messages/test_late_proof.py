@@ -63,7 +63,7 @@ def test_s003_24_the_transcript_corrects_a_receipt_later(
     assert entries == ["unconfirmed", "submitted"]
 
 
-def test_s003_24_a_hook_corrects_a_receipt_later(fleet, session, monkeypatch, until) -> None:
+def test_e12_a_hook_that_comes_late_corrects_the_receipt(fleet, session, monkeypatch, until) -> None:
     send_unproven(session, monkeypatch, "hello")
 
     def is_corrected():

@@ -2,12 +2,17 @@
 
 import io
 import json
+import subprocess
+import sys
+from subprocess import PIPE
 from types import SimpleNamespace
 
 import pytest
 from tests.surfaces.cli.test_startup import DEAR, HEAVY, beside_a_resident, modules_after
 
+import mam
 from mam.app.jobs.find import token_of
+from mam.app.jobs.new_job import new_id, record_job
 from mam.core import job_event as events
 from mam.surfaces.cli import parser
 from mam.surfaces.cli.style import Paint
@@ -387,3 +392,26 @@ def test_d5_settings_that_a_repository_makes_for_the_user_are_ignored_with_one_w
     (workspace / "mam.toml").write_text("unknown = 1\n", encoding="utf-8")
     refused = run("job", "submit", "--agent", "practice", "--prompt", "x", "--dry-run", "--json")
     assert refused.error["code"] == "invalid_settings"
+
+
+@pytest.mark.slow
+@pytest.mark.starts
+def test_e9_a_hundred_reports_at_once_on_a_busy_machine_are_all_recorded(home, workspace):
+    with mam.open(str(workspace)) as fleet:
+        fleet.init()
+        job = record_job(fleet._access.context, fleet.caller, new_id(), "do it").id
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+        try:
+            command = [sys.executable, "-m", "mam", "job", "event", job, "--event", "progress"]
+            started = [
+                subprocess.Popen([*command, "--detail", f"report {number}"], cwd=workspace, stderr=PIPE)
+                for number in range(100)
+            ]
+            errors = [process.communicate()[1] for process in started]
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        assert [process.returncode for process in started] == [0] * 100, set(errors)
+        recorded = {entry["detail"] for entry in fleet.jobs.logs(job)["events"][1:]}
+        assert recorded == {f"report {number}" for number in range(100)}
