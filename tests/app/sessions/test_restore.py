@@ -302,6 +302,7 @@ def test_e5_a_damaged_page_comes_back_and_the_answer_says_from_where(root, works
     assert (workspace / ".mam" / "state.db").read_bytes() == bytes_before
     document = reopened().restore()
     assert (document["source"], document["file"]) == ("salvage", str(copy))
+    assert document["salvage"]["copy"] == str(copy)
     damaged_tables = {page["table"]: page for page in document["salvage"]["pages"]}
     assert {"sessions", "jobs"} <= set(damaged_tables)
     assert document["salvage"]["sources"]["messages"] == {"tree": 2, "leaf": 0, "copy": 0}

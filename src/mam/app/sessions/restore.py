@@ -255,6 +255,8 @@ class _Restore(StateRebuild):
         if self.salvages:
             path = source.database if source is not None else None
             self.report = salvage.salvage(context.paths.db, path, target)
+            # The path of the private file says nothing to anybody.
+            self.report.copy = source.path if source is not None else None
         with self.replacement.transaction(target, context.now()) as transaction:
             if not self.salvages:
                 assert source is not None
