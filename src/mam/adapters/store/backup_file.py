@@ -16,7 +16,6 @@ import stat
 from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import database
-from mam.adapters.store.root_identity import ID
 from mam.adapters.system.atomic_file import discard, flush_folder
 from mam.core.backup_rotation import MIGRATION, Copy
 from mam.core.errors import DiskFull, RegistryBusy
@@ -253,7 +252,7 @@ def _record(copy: sqlite3.Connection, facts: BackupFacts) -> None:
     copy.executemany("INSERT INTO backup VALUES(?, ?)", rows)
     if facts.root_id is not None:
         # A root without an id is about to get this one: a copy that is put back by hand is no foreign root.
-        copy.execute("INSERT OR IGNORE INTO meta VALUES(?, ?)", (ID, json.dumps(facts.root_id)))
+        copy.execute("INSERT OR IGNORE INTO meta VALUES(?, ?)", (database.ROOT_ID, json.dumps(facts.root_id)))
     copy.execute("COMMIT")
 
 

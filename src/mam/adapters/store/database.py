@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     # A table, the column that shows whether the addition was made, and the statements that make it.
     Addition = tuple[str, str, str]
 
-# Keys of the table `meta`: how many additions the schema has, and the newest mam that changed the database.
-ADDITIONS, NEWEST = "additions", "newest_mam"
+# Keys of the table `meta`: the id of the root, how many additions the schema has, and the newest mam that
+# changed the database.
+ROOT_ID, ADDITIONS, NEWEST = "root_id", "additions", "newest_mam"
 BUSY_SECONDS = 10.0
 _STEP = 0.002
 

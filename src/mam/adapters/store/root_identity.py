@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.user_state import UserState
     from mam.core.errors import RootRefused
 
-ID, PLACE = "root_id", "place"
+ID, PLACE = database.ROOT_ID, "place"
 # A verdict on a root that mam may not change counts this long.
 _LOOK_SECONDS = 1.0
 
