@@ -86,6 +86,7 @@ def see_kills(desk: Desk, kills: int, seed: int) -> Counter[str]:
     return kill_senders(desk.fleet, session, kills, seed, heard)
 
 
+@pytest.mark.promise("P18")
 def test_killed_senders(desk: Desk) -> None:
     """Two here; `tests/torture` kills ten."""
     assert sum(see_kills(desk, 2, 1).values()) == 2
@@ -162,6 +163,7 @@ def test_permission(desk: Desk) -> None:
     desk.rests(session)
 
 
+@pytest.mark.promise("P21")
 def test_words_are_not_typed_into_a_dialog(desk: Desk) -> None:
     """The tool must not run, and the words arrive once the dialog is gone."""
     session = desk.worker()
@@ -201,6 +203,7 @@ def test_words_for_an_agent_that_works(desk: Desk) -> None:
     desk.rests(session)
 
 
+@pytest.mark.promise("P23")
 def test_the_draft_of_a_person(desk: Desk) -> None:
     """It is kept, nothing is put before or behind it, and what was held follows it."""
     session = desk.worker()

@@ -14,6 +14,8 @@ from tests.faults.machine import KILL_BEFORE
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.promise("P1")
+@pytest.mark.promise("P2")
 @pytest.mark.parametrize(
     "case",
     [sweep.Create, sweep.Stop, sweep.Resume, sweep.TakeIn, sweep.Send, sweep.JobEvent],

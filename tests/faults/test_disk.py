@@ -56,6 +56,7 @@ def live_panes(machine) -> set[str]:
     return {pane.mark for pane in machine.tmux.panes().panes if not pane.dead} - {KEEPER}
 
 
+@pytest.mark.promise("P7")
 @pytest.mark.parametrize("verb", ["stop-reason", "stop-force"])
 @pytest.mark.parametrize("number", [ENOSPC, EROFS, EIO], ids=["full", "read-only", "broken"])
 def test_e6_a_session_is_stopped_although_nothing_can_be_written(machine, verb, number):
@@ -74,6 +75,7 @@ def test_e6_a_session_is_stopped_although_nothing_can_be_written(machine, verb, 
     assert machine.check() == {"other": "stopped", "one": "terminated"}
 
 
+@pytest.mark.promise("P7")
 @pytest.mark.parametrize("verb", ["stop-reason", "stop-force"])
 def test_e6_the_reserve_lets_a_stop_be_recorded_on_a_full_disk(machine, verb):
     case = sweep.Stop(machine)

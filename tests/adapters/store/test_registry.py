@@ -113,6 +113,7 @@ def test_times_are_quoted_texts_in_utc(store):
     assert isinstance(plain["tmux_sessions"][0]["created_at"], str)
 
 
+@pytest.mark.promise("P36")
 def test_private_modes(store):
     old = os.umask(0)
     try:
@@ -366,6 +367,7 @@ class TestEditWhileWriting:
             assert three.rows()["s_00000002"]["note"] == f"yours{moment}"
         check_invariants(three)
 
+    @pytest.mark.promise("P4")
     @pytest.mark.parametrize("moment", ["before the swap", "after the swap"])
     def test_an_edit_in_the_very_moment_of_the_swap(self, three, monkeypatch, moment):
         """An edit after the last check, or after the swap and before its record."""
@@ -474,6 +476,7 @@ class TestReadersAndWriters:
 class TestCrash:
     """If a process dies between the commit and the file, the file is older than the database, never newer."""
 
+    @pytest.mark.promise("P2")
     @pytest.mark.parametrize("can_swap", [True, False])
     @pytest.mark.parametrize(
         "moment", ["_render", "_write", "_put", "_keep", "flush_folder", "_record_written"]

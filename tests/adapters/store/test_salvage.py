@@ -119,6 +119,7 @@ def test_an_intact_database_comes_back_whole(filled, salvaged) -> None:
     assert sum(report.taken.values()) == sum(len(table) for table in rows.values()) + len(from_file)
 
 
+@pytest.mark.promise("P8")
 @pytest.mark.slow
 def test_e5_a_damaged_byte_on_each_page_costs_at_most_what_that_page_held(filled, salvaged, capsys) -> None:
     """For each page the list says what it was, and where its rows came from."""

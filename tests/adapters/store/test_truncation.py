@@ -45,6 +45,7 @@ def cut(store, text: bytes, length: int, before: dict) -> str:
     return outcome
 
 
+@pytest.mark.promise("P3")
 @pytest.mark.slow
 def test_a_file_cut_at_every_byte(full):
     text = full.yaml.read_bytes()

@@ -64,6 +64,7 @@ def check_counts(store, answers) -> None:
     }
 
 
+@pytest.mark.promise("P1")
 def test_no_change_is_lost(ten, workers):
     writers = [workers("count", CHANGES) for _ in range(PROCESSES)]
     readers = [workers("read", 60) for _ in range(2)]

@@ -43,6 +43,7 @@ def rests(fleet, names, until):
     until(lambda: time.time() > latest)
 
 
+@pytest.mark.promise("P3")
 def test_a_server_frozen_for_half_a_minute_terminates_nobody(fleet, monitor, tmux_server, until) -> None:
     names = [fleet.sessions.create("sleep", args=["1000"], name=f"s{number}").name for number in range(3)]
     rests(fleet, names, until)

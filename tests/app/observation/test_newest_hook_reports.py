@@ -64,6 +64,7 @@ READERS = {
 }
 
 
+@pytest.mark.promise("P5")
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_a_reading_verb_writes_nothing(fleet, session, read):
     payload = write_payload(fleet, session, "UserPromptSubmit", 1)

@@ -88,6 +88,7 @@ def test_all_roots_of_the_host(fleet, tmp_path) -> None:
     assert [str(edited) in warning for warning in warnings] == [True]
 
 
+@pytest.mark.promise("P5")
 def test_reading_changes_nothing(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)

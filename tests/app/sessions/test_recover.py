@@ -36,6 +36,7 @@ def told(fleet):
     return warnings
 
 
+@pytest.mark.promise("P6")
 @pytest.mark.parametrize(
     ("verb", "data", "owner", "reason"),
     [

@@ -161,6 +161,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.promise("P4")
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refused_edit_names_line_and_reason(three, case):
     old, new, place, reason = REFUSED[case]
