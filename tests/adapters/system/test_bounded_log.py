@@ -17,7 +17,10 @@ def test_e2_the_log_is_private_bounded_and_has_one_predecessor(tmp_path) -> None
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["x.log", "x.log.1"]
     assert all(entry.stat().st_size < 2100 for entry in path.parent.iterdir())
     assert path.stat().st_mode & 0o777 == 0o600
-    assert log.last_line().endswith(f"[{os.getpid()}] line 199")
+    assert f"[{os.getpid()}] line 199\n" in path.read_text(encoding="utf-8")
+    assert log.last_line() == "line 199"
+    log.add("  a hint")
+    assert log.last_line() == "line 199"
 
 
 def test_control_characters_stay_out(tmp_path) -> None:

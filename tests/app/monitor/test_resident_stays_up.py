@@ -213,6 +213,34 @@ def test_e2_the_log_says_when_a_resident_began_and_why_it_ended(fleet, workspace
     ]
 
 
+def test_e2_a_resident_that_ends_by_an_error_leaves_it_as_its_last_words(fleet, workspace) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    use_residents(workspace)
+    program = (
+        "from mam.app.monitor import resident\n"
+        "from mam.surfaces.cli.main import main\n"
+        "resident.Resident._loop = lambda *_: 1 / 0\n"
+        "main()\n"
+    )
+    with mam.open(str(workspace)) as own:
+        log = resident_start_and_lock.resident_log(own._access.context)
+        assert log.prepare()
+        with Path(log.path).open("a", encoding="utf-8") as output:
+            done = subprocess.run(
+                [sys.executable, "-c", program, "monitor", "--resident"],
+                cwd=workspace,
+                stdout=output,
+                stderr=output,
+                check=False,
+                timeout=60,
+            )
+        assert done.returncode == 70
+        assert state_of(own)["reason"] == "mam: a bug in mam: ZeroDivisionError: division by zero"
+        assert "Traceback (most recent call last):" in log_of(own)
+        heads = [line.split(" [", 1)[0] for line in log_of(own).splitlines()]
+        assert all(head.endswith("Z") for head in heads), "all of it went through the log"
+
+
 def test_e11_a_deleted_lock_file_makes_no_second_resident(fleet, workspace, until) -> None:
     fleet.sessions.create("sleep", args=["1000"], name="one")
     use_residents(workspace)

@@ -96,11 +96,15 @@ class BoundedLog:
         return False
 
     def last_line(self, limit: int = 300) -> str | None:
-        """Return the last line; None if there is none."""
+        """Return the last line, without time and process; None if there is none.
+
+        A line that is indented, such as a hint, belongs to the one before it.
+        """
         for path in (self.path, f"{self.path}.1"):
             with suppress(OSError), open(path, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-                lines = [line for line in file.read(_TAIL).decode("utf-8", "replace").split("\n") if line]
-                if lines:
-                    return one_line(lines[-1], limit)
+                lines = file.read(_TAIL).decode("utf-8", "replace").split("\n")
+                texts = (line.split("] ", 1)[-1] for line in reversed(lines))
+                if text := next((text for text in texts if text.strip() and text[0] != " "), None):
+                    return one_line(text, limit)
         return None

@@ -55,9 +55,7 @@ def _down(context: Context) -> dict[str, Any]:
 
 
 def _last_words(context: Context) -> str:
-    line = residents.resident_log(context).last_line()
-    # Of what the log adds to a line, a person needs neither the time nor the process.
-    text = line.split("] ", 1)[-1] if line else ""
+    text = residents.resident_log(context).last_line()
     return "it ended without a word, as when it is killed" if not text or STARTED in text else text
 
 
