@@ -86,7 +86,7 @@ def see_kills(desk: Desk, kills: int, seed: int) -> Counter[str]:
     return kill_senders(desk.fleet, session, kills, seed, heard)
 
 
-@pytest.mark.promise("P18")
+@pytest.mark.promise("P26")
 def test_killed_senders(desk: Desk) -> None:
     """Two here; `tests/torture` kills ten."""
     assert sum(see_kills(desk, 2, 1).values()) == 2
@@ -163,7 +163,7 @@ def test_permission(desk: Desk) -> None:
     desk.rests(session)
 
 
-@pytest.mark.promise("P21")
+@pytest.mark.promise("P29")
 def test_words_are_not_typed_into_a_dialog(desk: Desk) -> None:
     """The tool must not run, and the words arrive once the dialog is gone."""
     session = desk.worker()
@@ -203,7 +203,7 @@ def test_words_for_an_agent_that_works(desk: Desk) -> None:
     desk.rests(session)
 
 
-@pytest.mark.promise("P23")
+@pytest.mark.promise("P31")
 def test_the_draft_of_a_person(desk: Desk) -> None:
     """It is kept, nothing is put before or behind it, and what was held follows it."""
     session = desk.worker()

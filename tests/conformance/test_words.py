@@ -51,7 +51,7 @@ def see_arrive(desk: Desk, texts: list[str]) -> None:
     assert not (desk.workspace / "ran").exists()
 
 
-@pytest.mark.promise("P19")
+@pytest.mark.promise("P27")
 def test_the_hardest_words_arrive(shared: Desk) -> None:
     assert len(HARD) >= 40
     see_arrive(shared, list(HARD))

@@ -103,7 +103,7 @@ def test_parents_in_a_circle_end_the_look() -> None:
     assert authority.ancestors("nobody", circle) == []
 
 
-@pytest.mark.promise("P34")
+@pytest.mark.promise("P42")
 @pytest.mark.parametrize("own", authority.LEAST_TO_MOST)
 @pytest.mark.parametrize("requested", [None, *authority.LEAST_TO_MOST])
 def test_a_child_never_has_more_than_its_parent(own, requested) -> None:

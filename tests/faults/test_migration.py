@@ -120,6 +120,7 @@ def points(names: list[str]) -> list[int]:
     return kept
 
 
+@pytest.mark.promise("P13")
 def test_e3_a_migration_that_dies_at_any_point_loses_nothing(
     machine, read_by_old_mam, root_of_old_mam, record_property
 ):

@@ -104,6 +104,7 @@ def texts_of(fleet) -> list[str]:
     return [turn["text"] for turn in fleet.sessions.transcript("one")["turns"] if turn["role"] == "user"]
 
 
+@pytest.mark.promise("P14")
 @pytest.mark.slow
 def test_e3_the_way_back_to_an_older_mam(old, new, workspace) -> None:
     db = workspace / ".mam" / "state.db"

@@ -98,7 +98,7 @@ def test_e3_a_reader_of_an_older_database_sees_what_the_older_mam_commits(old) -
     assert marked == 1
 
 
-@pytest.mark.promise("P9")
+@pytest.mark.promise("P12")
 def test_e3_a_change_migrates_after_a_copy_was_made(old) -> None:
     rows = old.registry.view().rows
     old.touch()
@@ -116,7 +116,7 @@ def test_e3_a_change_migrates_after_a_copy_was_made(old) -> None:
     assert copies(old) == [copy], "the next change finds nothing to migrate"
 
 
-@pytest.mark.promise("P9")
+@pytest.mark.promise("P12")
 def test_e3_without_room_for_the_copy_nothing_is_migrated(old, monkeypatch) -> None:
     before = digest(old.db)
 

@@ -199,7 +199,7 @@ def use_plain_git(repo, path) -> None:
             (path / "file").write_text("other\n", encoding="utf-8")
 
 
-@pytest.mark.promise("P30")
+@pytest.mark.promise("P38")
 @pytest.mark.parametrize("name", WORKING)
 def test_d5_git_runs_nothing_that_a_repository_names(attack, trees, tmp_path, name) -> None:
     WORKING[name](attack)

@@ -29,7 +29,7 @@ def files(state):
     return {str(path) for path in Path(state.launches_folder).iterdir()}
 
 
-@pytest.mark.promise("P35")
+@pytest.mark.promise("P43")
 def test_the_secret_is_private_and_only_its_digest_is_recorded(state) -> None:
     file = begin(state)
     for path, mode in ((file, 0o600), (state.folder, 0o700), (state.launches_folder, 0o700)):

@@ -113,7 +113,7 @@ def test_times_are_quoted_texts_in_utc(store):
     assert isinstance(plain["tmux_sessions"][0]["created_at"], str)
 
 
-@pytest.mark.promise("P36")
+@pytest.mark.promise("P44")
 def test_private_modes(store):
     old = os.umask(0)
     try:

@@ -64,7 +64,7 @@ def test_a_folder_above_that_belongs_to_another_user_is_refused(tmp_path):
         assert f"{tmp_path / 'theirs'} belongs to" in error.message
 
 
-@pytest.mark.promise("P32")
+@pytest.mark.promise("P40")
 @pytest.mark.parametrize("name", [".hermes", ".hermes/agent-sessions.yaml", "mam.toml", "."])
 def test_what_everybody_may_write_is_refused(three, name):
     place = three.root / name

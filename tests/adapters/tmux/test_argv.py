@@ -30,7 +30,7 @@ def test_anything_else_is_no_server(server):
         argv.server_arguments(server)
 
 
-@pytest.mark.promise("P24")
+@pytest.mark.promise("P32")
 @given(st.text(), st.text(), st.text(), st.text())
 def test_no_text_of_a_caller_stands_in_a_command(pane_id, mark, name, root):
     """For any text, the function refuses it or returns a list with allowed values only."""

@@ -32,7 +32,7 @@ def wait_for_format_shells(private):
 
 
 class TestT1TargetsMatchByPrefix:
-    @pytest.mark.promise("P11")
+    @pytest.mark.promise("P16")
     def test_a_prefix_of_a_live_name_is_a_name_of_its_own(self, private, tmux):
         long = private.start(name="billing", mark=MARK)
         short = private.start(name="bill", mark=OTHER)
@@ -126,7 +126,7 @@ class TestT2FormatsRunShells:
 
 
 class TestT3PasteEndsItsBracket:
-    @pytest.mark.promise("P24")
+    @pytest.mark.promise("P32")
     def test_an_escape_in_the_text_executes_nothing(self, private, tmux):
         pane = private.start("bash", "--norc", "-i")
         private.until(lambda: "bash-" in tmux.look(pane.id).screen)
@@ -146,7 +146,7 @@ class TestT3PasteEndsItsBracket:
 
 
 class TestT4TextAndKeys:
-    @pytest.mark.promise("P24")
+    @pytest.mark.promise("P32")
     @pytest.mark.parametrize("text", ["Enter", "C-c", "-R", "--", "one\ntwo", "-l x", "Escape\nEnter"])
     def test_text_is_never_a_key(self, private, tmux, text):
         pane, log = private.record()

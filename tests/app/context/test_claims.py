@@ -90,7 +90,7 @@ def test_a_root_that_moved_keeps_its_sessions(fleet, workspace, tmp_path) -> Non
         assert other.sessions.status(session.name)["tmux_alive"] is True
 
 
-@pytest.mark.promise("P11")
+@pytest.mark.promise("P16")
 def test_another_program_that_started_in_our_pane_is_left_alone(fleet, tmux_server, until) -> None:
     session = fleet.sessions.create("sleep", args=["1000"])
     pane = session.row["pane"]["id"]

@@ -74,7 +74,7 @@ def worker(fleet):
     return session
 
 
-@pytest.mark.promise("P33")
+@pytest.mark.promise("P41")
 @pytest.mark.parametrize(
     ("prefix", "reason"),
     [
@@ -96,7 +96,7 @@ def test_d8_a_session_does_not_become_the_user_by_detaching(fleet, lead, worker,
     assert fleet.sessions.log("worker")[-1]["verb"] != "answer"
 
 
-@pytest.mark.promise("P33")
+@pytest.mark.promise("P41")
 def test_d8_a_session_without_its_variables_is_still_that_session(fleet, lead, worker, workspace) -> None:
     code, output = lead.run(f"{SCRUBBED} {MAM} --workspace {workspace} answer worker allow --json")
     assert (code, "does not let 'lead'" in output) == (1, True)
@@ -153,7 +153,7 @@ class TestSecretOfALaunch:
         code, output = lead.run(f"{SCRUBBED} {apart} {MAM} --workspace {workspace} stop worker --json")
         assert (code, json.loads(output)["error"]["code"]) == (1, "root_elsewhere")
 
-    @pytest.mark.promise("P35")
+    @pytest.mark.promise("P43")
     def test_is_nowhere_but_in_its_file(self, fleet, lead, workspace) -> None:
         assert lead.run("true") == (0, "")
         file = self.environ(lead.session)[VARIABLE]

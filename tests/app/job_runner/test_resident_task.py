@@ -69,6 +69,7 @@ def doctor(fleet):
     return [check["message"] for check in findings(fleet._access.context)]
 
 
+@pytest.mark.promise("P23")
 @pytest.mark.parametrize(("change", "reason"), BROKEN.values(), ids=BROKEN)
 def test_e2_a_broken_job_stops_no_other(fleet, told, change, reason) -> None:
     broken, other = submit(fleet), overdue(fleet)

@@ -49,7 +49,7 @@ def output(fleet, job):
     return log.read_text(encoding="utf-8").strip()
 
 
-@pytest.mark.promise("P28")
+@pytest.mark.promise("P36")
 def test_d7_a_script_that_was_changed_after_the_submission_does_not_run(
     fleet, workspace, tmp_path, submitted, until
 ) -> None:

@@ -171,7 +171,7 @@ def test_s002_6_a_job_for_a_person_is_listed_as_one(fleet):
         fleet.jobs.submit("paint it", type="once", agent="human")
 
 
-@pytest.mark.promise("P35")
+@pytest.mark.promise("P43")
 def test_the_token_stays_where_it_is(fleet, submit):
     contents: list[bytes] = []
     stop = threading.Event()

@@ -64,7 +64,7 @@ def test_what_was_said_is_signed(fleet, job):
     assert event["data"]["by"] == "user"
 
 
-@pytest.mark.promise("P25")
+@pytest.mark.promise("P33")
 def test_after_the_end_nothing_counts(fleet, job):
     fleet.jobs.event(job, "error", detail="no")
     for name in ("completed", "error", "progress"):
@@ -74,7 +74,7 @@ def test_after_the_end_nothing_counts(fleet, job):
     assert names(fleet, job)[-3:] == ["dropped"] * 3
 
 
-@pytest.mark.promise("P26")
+@pytest.mark.promise("P34")
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_any_order_and_twice(fleet, job, order):
     payloads = [
@@ -91,7 +91,7 @@ def test_any_order_and_twice(fleet, job, order):
     )
 
 
-@pytest.mark.promise("P26")
+@pytest.mark.promise("P34")
 def test_forged_events_are_refused_and_logged(fleet, job):
     other_job = record_job(fleet._access.context, fleet.caller, new_id(), "another").id
     genuine = json.loads(signed(fleet, job))
@@ -188,7 +188,7 @@ def test_retained_messages_are_echoes(fleet, job):
     assert outcome["verdict"] == "refused"
 
 
-@pytest.mark.promise("P26")
+@pytest.mark.promise("P34")
 def test_an_older_attempt_is_refused(fleet, job):
     context = fleet._access.context
     context.registry.note(

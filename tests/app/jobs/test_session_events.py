@@ -53,7 +53,7 @@ def test_whatever_became_of_the_token_a_session_can_be_ended(fleet, job, spoil):
     assert [entry["event"] for entry in fleet.jobs.logs(job.id)["events"]][-2:] == ["progress", "completed"]
 
 
-@pytest.mark.promise("P25")
+@pytest.mark.promise("P33")
 @pytest.mark.parametrize(
     ("prompted_at", "status", "detail"),
     [

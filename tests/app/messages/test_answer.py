@@ -90,7 +90,7 @@ def test_a_permission(fleet, session, workspace, until, moves, text, is_made, la
     assert (entry["verb"], entry["by"]) == ("answer", "user")
 
 
-@pytest.mark.promise("P22")
+@pytest.mark.promise("P30")
 def test_a_dialog_that_is_not_the_one_that_was_shown(fleet, session, workspace) -> None:
     drill(fleet, session, "/ask touch foo", "permission")
     dialog = fleet.messages.dialog("one")
@@ -105,7 +105,7 @@ def test_a_dialog_that_is_not_the_one_that_was_shown(fleet, session, workspace) 
     assert not (workspace / "bar").exists()
 
 
-@pytest.mark.promise("P22")
+@pytest.mark.promise("P30")
 def test_a_dialog_that_changes_between_the_look_and_the_key(fleet, session, workspace, monkeypatch) -> None:
     """Another dialog opens after the first look: the key that was meant for the first is not pressed."""
     drill(fleet, session, "/ask touch foo", "permission")
@@ -342,7 +342,7 @@ def test_keys(fleet, session, until_reported) -> None:
             fleet.messages.keys("one", *names)
 
 
-@pytest.mark.promise("P21")
+@pytest.mark.promise("P29")
 @pytest.mark.parametrize("key", ["Enter", "y", "n", "1", "Space", "Tab", "BTab", "C-m", "C-j"])
 def test_no_key_answers_a_dialog(fleet, session, workspace, key) -> None:
     drill(fleet, session, "/ask touch foo", "permission")

@@ -22,7 +22,7 @@ def record_of(home, session):
     return [entry["text"] for entry in entries if entry["type"] == "user"]
 
 
-@pytest.mark.promise("P19")
+@pytest.mark.promise("P27")
 def test_every_text_arrives_as_it_is(fleet, home, workspace) -> None:
     texts = corpus()
     assert len(texts) >= 300

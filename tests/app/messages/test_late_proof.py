@@ -81,7 +81,7 @@ def test_a_receipt_without_proof_stays(fleet, session, monkeypatch) -> None:
     assert [state for _, state, _ in states(fleet)] == ["unconfirmed", "submitted"]
 
 
-@pytest.mark.promise("P20")
+@pytest.mark.promise("P28")
 def test_one_proof_does_not_serve_two_messages(fleet, session, monkeypatch, no_hooks) -> None:
     send_lost(session, monkeypatch, "hello")
     assert session.send("hello", timeout=10)["state"] == "submitted"

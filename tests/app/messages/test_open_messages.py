@@ -60,6 +60,7 @@ def test_e11_held_messages_are_not_all_read_for_one(context, monkeypatch) -> Non
     assert sum(read) <= 3 * LONG
 
 
+@pytest.mark.promise("P23")
 @pytest.mark.parametrize(
     ("change", "state"),
     [

@@ -332,7 +332,7 @@ def test_a_command_gets_its_enter_too(fleet, session, no_waits) -> None:
     assert "─ left-by-its-sender ──" in session.read()
 
 
-@pytest.mark.promise("P18")
+@pytest.mark.promise("P26")
 @pytest.mark.slow
 def test_e8_senders_that_are_killed_at_random_points(fleet, session) -> None:
     """`tests/torture` kills fifty."""

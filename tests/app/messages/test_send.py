@@ -123,7 +123,7 @@ def test_what_is_no_message(session, text) -> None:
         session.send(text)
 
 
-@pytest.mark.promise("P21")
+@pytest.mark.promise("P29")
 def test_a_dialog_is_not_typed_into(fleet, session, workspace) -> None:
     session.send("run ls")
     session.wait("waiting", timeout=10)
@@ -137,7 +137,7 @@ def test_a_dialog_is_not_typed_into(fleet, session, workspace) -> None:
     assert user_turns(session) == ["run ls", "must wait", "and this as well"], "in order"
 
 
-@pytest.mark.promise("P23")
+@pytest.mark.promise("P31")
 def test_a_draft_of_a_person_stays(fleet, session) -> None:
     paste(fleet, session, "I was about to say")
     fleet.sessions.wait("one", "text:I was about to say", timeout=10)
@@ -256,7 +256,7 @@ def test_a_program_that_cannot_be_seen(fleet) -> None:
     assert "hello" not in session.read()
 
 
-@pytest.mark.promise("P18")
+@pytest.mark.promise("P26")
 def test_the_same_id_is_sent_once(fleet, session) -> None:
     for _ in range(3):
         receipt = fleet.messages.send("one", "hello", message_id="m_00000001", timeout=10)
@@ -707,7 +707,7 @@ def test_only_the_conversation_that_is_meant(fleet, session) -> None:
     assert user_turns(session) == ["for this one"]
 
 
-@pytest.mark.promise("P20")
+@pytest.mark.promise("P28")
 def test_the_same_words_twice_are_proven_twice(fleet, session) -> None:
     """The hook of the first may come late: it proves nothing about the second."""
     receipts = [session.send("go on", timeout=10) for _ in range(3)]
@@ -726,7 +726,7 @@ def test_the_record_of_a_conversation_that_was_begun_anew(fleet, session) -> Non
     assert (receipt["state"], receipt["evidence"]) == ("submitted", "transcript"), receipt
 
 
-@pytest.mark.promise("P20")
+@pytest.mark.promise("P28")
 def test_an_earlier_text_proves_nothing(fleet, session, monkeypatch, until_reported) -> None:
     """The row does not know the conversation: still, a text that it already holds is no proof."""
     assert session.send("go on", timeout=10)["state"] == "submitted"

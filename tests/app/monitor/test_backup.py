@@ -281,6 +281,7 @@ class TestResident:
         with mam.open(str(workspace)) as opened:
             yield opened
 
+    @pytest.mark.promise("P9")
     def test_e5_a_change_is_copied_while_a_resident_runs(self, prompt_copies, fleet, watched, until) -> None:
         fleet.sessions.create("sleep", args=["1000"], name="one")
         until(lambda: names_in(fleet) == {"one"})

@@ -126,6 +126,7 @@ def forget(fleet, session_id: str) -> None:
     fleet._access.has_removed = True
 
 
+@pytest.mark.promise("P11")
 @pytest.mark.starts
 def test_a_forgotten_session_leaves_every_copy(tmux_server, fleet, context, copies) -> None:
     context.registry.change(
@@ -142,6 +143,7 @@ def test_a_forgotten_session_leaves_every_copy(tmux_server, fleet, context, copi
     assert [copy.path for copy in backup.listed(context)] == [copy.path for copy in copies]
 
 
+@pytest.mark.promise("P11")
 def test_a_purged_conversation_leaves_every_copy_and_its_session_stays(context, copies) -> None:
     purge(context)
     backup_removal.remove_from_copies(context)

@@ -26,7 +26,7 @@ def holder(fleet):
     return resident_start_and_lock.lock(fleet._access.context).holder()
 
 
-@pytest.mark.promise("P17")
+@pytest.mark.promise("P22")
 def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:
     sessions = [fleet.sessions.create("sleep", args=["1000"], name=f"s{number}") for number in range(3)]
     until(lambda: len(fleet.sessions.names(status=["running"])) == 3)

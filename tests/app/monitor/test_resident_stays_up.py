@@ -88,6 +88,7 @@ class BadTask:
         raise TypeError("timeout_sec: '1h'")
 
 
+@pytest.mark.promise("P24")
 def test_e4_any_changing_verb_replaces_a_killed_resident(fleet, workspace, until) -> None:
     use_residents(workspace)
     with mam.open(str(workspace)) as own:
@@ -241,6 +242,7 @@ def test_e2_a_resident_that_ends_by_an_error_leaves_it_as_its_last_words(fleet, 
         assert all(head.endswith("Z") for head in heads), "all of it went through the log"
 
 
+@pytest.mark.promise("P24")
 def test_e11_a_deleted_lock_file_makes_no_second_resident(fleet, workspace, until) -> None:
     fleet.sessions.create("sleep", args=["1000"], name="one")
     use_residents(workspace)

@@ -80,7 +80,7 @@ def files_of(context, job_id: str) -> list[str]:
     return [path.name for folder in folders for path in folder.iterdir() if path.name.startswith(job_id)]
 
 
-@pytest.mark.promise("P10")
+@pytest.mark.promise("P15")
 def test_e7_only_jobs_that_ended_long_ago_are_removed_with_their_files(fleet, context) -> None:
     old = [job(fleet, status) for status in ("completed", "error", "cancelled")]
     kept = [job(fleet, status) for status in ("pending", "running", "checking", "parked")]
@@ -153,7 +153,7 @@ def test_e7_the_log_is_bounded_and_removed_in_small_steps(fleet, context, monkey
     assert one(context, "SELECT count(*) FROM log") == 5
 
 
-@pytest.mark.promise("P10")
+@pytest.mark.promise("P15")
 def test_e7_settled_messages_and_their_mail_are_removed(fleet, context, quick_path, monkeypatch) -> None:
     gone = [message(context, state) for state in ("submitted", "failed", "unconfirmed", "queued")]
     kept = [message(context, state) for state in ("held", "parked")]

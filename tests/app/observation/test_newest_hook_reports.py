@@ -276,6 +276,7 @@ def test_e6_a_payload_from_the_future_hides_no_newer_one(fleet, session, taken_i
         later.close()
 
 
+@pytest.mark.promise("P23")
 def test_e2_a_payload_on_which_mam_fails_is_removed_and_hides_no_other(fleet, session, monkeypatch) -> None:
     kind = type(fleet._access.context.kind("practice"))
     real = kind.read_hook

@@ -200,6 +200,7 @@ def test_a_running_session_is_checked_as_it_would_be_recorded_after_its_death(fl
     assert result["conversation"] != session.row["practice_session_id_own"]
 
 
+@pytest.mark.promise("P25")
 def test_a_run_proves_the_history_and_leaves_nothing(fleet, start, stores, tmux_server) -> None:
     live = start("live", permissions="skip")
     start("stopped").stop()

@@ -171,6 +171,7 @@ class Draft:
         subprocess.run([*self.name, "C-u"], check=True)
 
 
+@pytest.mark.promise("P10")
 @pytest.mark.slow
 def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
     fleet, workspace, reopened, until
@@ -285,6 +286,7 @@ def test_a_job_with_a_live_pane_goes_on_and_one_without_is_parked(fleet, workspa
     again.sessions.stop("worker", force=True)
 
 
+@pytest.mark.promise("P8")
 def test_e5_a_damaged_page_comes_back_and_the_answer_says_from_where(root, workspace, reopened) -> None:
     with mam.open(str(workspace)) as fleet:
         copy = copy_now(fleet)

@@ -77,7 +77,7 @@ def test_a_chosen_id_without_history_is_launched_again_and_says_so(fleet) -> Non
     assert [entry["id"] for entry in outcome.session.row["conversations"]] == [chosen]
 
 
-@pytest.mark.promise("P14")
+@pytest.mark.promise("P19")
 def test_a_conversation_that_is_gone_keeps_its_id(fleet, home) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
@@ -90,7 +90,7 @@ def test_a_conversation_that_is_gone_keeps_its_id(fleet, home) -> None:
     assert fleet.sessions.ls()["sessions"][0]["drift"] == "D"
 
 
-@pytest.mark.promise("P15")
+@pytest.mark.promise("P20")
 def test_never_a_siblings_conversation(fleet) -> None:
     sibling = fleet.sessions.create("practice", args=QUICK, prompt="mine alone")
     sibling.wait("idle", timeout=10)
@@ -106,7 +106,7 @@ def test_never_a_siblings_conversation(fleet) -> None:
         fleet.sessions.resume(other.name)
 
 
-@pytest.mark.promise("P13")
+@pytest.mark.promise("P18")
 def test_a_conversation_that_a_live_process_holds_is_refused(fleet) -> None:
     holder = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     other = fleet.sessions.create("practice", args=QUICK)
@@ -166,7 +166,7 @@ def test_unknown_names_are_refused(fleet) -> None:
         fleet.sessions.resume("nobody")
 
 
-@pytest.mark.promise("P15")
+@pytest.mark.promise("P20")
 def test_two_sessions_without_a_known_conversation_take_none_from_disk(fleet, monkeypatch) -> None:
     """A conversation in the workspace may belong to either session. A single session may take it."""
     sessions = [

@@ -65,7 +65,7 @@ def verbs(fleet):
     }
 
 
-@pytest.mark.promise("P31")
+@pytest.mark.promise("P39")
 def test_d7_an_edited_command_runs_only_if_a_person_says_so(ended, fleet, workspace, tmp_path) -> None:
     ended()
     marker = tmp_path / "ran"
@@ -135,7 +135,7 @@ def test_d7_whatever_reaches_a_launch_counts(ended, fleet, field, value, shown) 
     assert shown in caught.value.message
 
 
-@pytest.mark.promise("P31")
+@pytest.mark.promise("P39")
 def test_d5_a_row_that_came_along_is_refused(ended, forgotten, fleet) -> None:
     ended()
     forgotten()

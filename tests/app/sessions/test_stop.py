@@ -88,7 +88,7 @@ def test_an_unregistered_tmux_session_by_force(fleet, tmux_server) -> None:
     assert fleet.sessions.log()[-1]["detail"]["name"] == "bill"
 
 
-@pytest.mark.promise("P21")
+@pytest.mark.promise("P29")
 def test_a_tool_never_runs_because_of_a_stop(fleet, workspace) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     Tmux(session.row["tmux_server"]).paste(
@@ -101,7 +101,7 @@ def test_a_tool_never_runs_because_of_a_stop(fleet, workspace) -> None:
     assert not (workspace / "pwned").exists()
 
 
-@pytest.mark.promise("P23")
+@pytest.mark.promise("P31")
 def test_a_draft_is_not_submitted(fleet, home) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
@@ -115,7 +115,7 @@ def test_a_draft_is_not_submitted(fleet, home) -> None:
     assert "half-typed" not in transcript.read_text(encoding="utf-8")
 
 
-@pytest.mark.promise("P12")
+@pytest.mark.promise("P17")
 def test_an_agent_that_ignores_everything_is_killed_with_its_tree(fleet) -> None:
     session = fleet.sessions.create("practice", args=["--ignore-sigterm", *QUICK])
     row = session.stop(force=True).row
@@ -123,7 +123,7 @@ def test_an_agent_that_ignores_everything_is_killed_with_its_tree(fleet) -> None
     assert not exists(row["pane"]["pid"])
 
 
-@pytest.mark.promise("P12")
+@pytest.mark.promise("P17")
 def test_children_of_the_agent_end_with_it_and_other_processes_do_not(fleet, workspace, until) -> None:
     script = workspace / "family.sh"
     script.write_text("sleep 1001 & setsid sleep 1002 & echo $! > setsid.pid; wait\n", encoding="utf-8")
@@ -169,7 +169,7 @@ def test_a_server_that_does_not_answer_leaves_everything(fleet, tmux_server) -> 
     assert exists(session.row["pane"]["pid"])
 
 
-@pytest.mark.promise("P16")
+@pytest.mark.promise("P21")
 def test_purge_deletes_one_conversation_and_only_that(fleet, home) -> None:
     first = fleet.sessions.create("practice", args=QUICK, prompt="first")
     second = fleet.sessions.create("practice", args=QUICK, prompt="second")
@@ -180,7 +180,7 @@ def test_purge_deletes_one_conversation_and_only_that(fleet, home) -> None:
     assert [path.stem for path in folder.glob("*-*.jsonl")] == [second.row["practice_session_id_own"]]
 
 
-@pytest.mark.promise("P16")
+@pytest.mark.promise("P21")
 def test_purge_never_follows_a_link(fleet, home, tmp_path) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)

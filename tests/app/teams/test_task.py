@@ -32,7 +32,7 @@ def test_no_registry_has_no_tasks(fleet, workspace):
     assert not (workspace / ".mam").exists(), "reading makes nothing"
 
 
-@pytest.mark.promise("P27")
+@pytest.mark.promise("P35")
 def test_ten_claimers_of_one_task(fleet, workspace):
     fleet.tasks.add("just one", role="dev")
     argv = [sys.executable, "-m", "mam", "task", "claim", "--role", "dev", "--json"]

@@ -134,7 +134,7 @@ def check_harmless(clone: HostileRepository, result: subprocess.CompletedProcess
     assert clone.treasure.read_text(encoding="utf-8") == "precious", words
 
 
-@pytest.mark.promise("P29")
+@pytest.mark.promise("P37")
 def test_reading_verbs_show_the_rows_and_say_so(clone) -> None:
     before = contents(clone)
     for words in READING:
@@ -147,7 +147,7 @@ def test_reading_verbs_show_the_rows_and_say_so(clone) -> None:
     assert contents(clone) == before
 
 
-@pytest.mark.promise("P29")
+@pytest.mark.promise("P37")
 def test_d1_d2_no_changing_verb_runs_or_deletes_anything(clone) -> None:
     before = contents(clone)
     for words in CHANGING:

@@ -152,7 +152,7 @@ def test_d6_a_copied_folder(ended, workspace, tmp_path) -> None:
     changes(workspace)
 
 
-@pytest.mark.promise("P13")
+@pytest.mark.promise("P18")
 def test_d6_a_lease_tells_the_original_from_its_copy(fleet, workspace, tmp_path) -> None:
     """The copy has the same session ids; with another root id it may not open the conversation."""
     session = fleet.sessions.create("practice", name="one", args=QUICK, prompt="hello")

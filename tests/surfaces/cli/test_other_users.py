@@ -99,7 +99,7 @@ def test_d4_the_doctor_says_it_too(run, registry_naming, listener, monkeypatch):
     assert not was_asked(listener)
 
 
-@pytest.mark.promise("P32")
+@pytest.mark.promise("P40")
 @needs_root
 def test_d4_a_socket_of_another_user_that_the_registry_names(run, registry_naming, sockets, listener):
     root = registry_naming(listener.getsockname())
