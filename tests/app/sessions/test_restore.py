@@ -21,6 +21,7 @@ from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.sessions import restore as restoring
 from mam.core import caller as callers
+from mam.core.backup_rotation import CHANGE
 from mam.core.errors import (
     InvalidPath,
     NeedsConfirmation,
@@ -69,8 +70,8 @@ def copy_now(fleet, *, at=None, tokens=True) -> Path:
     context = fleet._access.context
     now = context.now() if at is None else at
     folder = backup_file.folder_of(context.user_state.folder, context.root_id, context.paths.state)
-    path = backup_file.new_path(folder, backup_file.CHANGE, now)
-    facts = backup_file.facts_of(context.paths, context.root_id, now, backup_file.CHANGE, with_tokens=tokens)
+    path = backup_file.new_path(folder, CHANGE, now)
+    facts = backup_file.facts_of(context.paths, context.root_id, now, CHANGE, with_tokens=tokens)
     backup_file.write(context.registry.writer(), path, facts)
     return Path(path)
 
@@ -132,6 +133,21 @@ def test_d3_every_verb_says_first_that_the_state_is_gone(root, workspace, verb) 
     assert "the state of this root is gone" in first, (done.stdout, done.stderr)
     assert "mam restore" in first
     assert not (workspace / ".mam").exists()
+
+
+def test_d3_below_a_lost_root_the_loss_is_said_and_a_root_is_made_only_on_purpose(root, workspace) -> None:
+    below = workspace / "below" / "deeper"
+    lose(workspace)
+    below.mkdir(parents=True)
+    with mam.open(str(below)) as fleet:
+        assert fleet.root == str(workspace)
+        with pytest.raises(RootMissing, match="the state of this root is gone"):
+            fleet.sessions.create("practice", wait=False)
+        assert not (below / ".mam").exists()
+        fleet.init()
+    assert (below / ".mam").is_dir()
+    with mam.open(str(below)) as fleet:
+        assert fleet.root == str(below)
 
 
 def states(fleet, *message_ids):
@@ -360,7 +376,7 @@ def test_an_older_copy_serves_where_the_newest_is_not_readable(root, workspace, 
 def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspace, reopened) -> None:
     with mam.open(str(workspace)) as fleet:
         copy = copy_now(fleet)
-        fleet.sessions.forget("one")
+        fleet.sessions.rename("one", "renamed")
         for _ in range(5):
             fleet.jobs.event(root, "progress", detail="since the copy")
         done = fleet.jobs.event(root, "completed")
@@ -370,12 +386,12 @@ def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspac
         reopened().restore(str(copy))
     assert "--yes" in refused.value.hint
     assert reopened().restore(str(copy), dry_run=True)["changed"] is False
-    assert reopened().sessions.names() == []
+    assert reopened().sessions.names() == ["renamed"]
     document = reopened().restore(str(copy), is_confirmed=True)
     again = reopened()
     assert (again.sessions.names(), again.jobs.status(root)["status"]) == (["one"], "parked")
     kept = sqlite3.connect(Path(document["kept"], "state", "state.db"))
-    assert kept.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
+    assert kept.execute("SELECT name FROM sessions").fetchall() == [("renamed",)]
     kept.close()
     assert done["status"] == "completed"
     # The files of the job say what the database says now, and the audit log goes on.

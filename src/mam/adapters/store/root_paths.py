@@ -12,6 +12,10 @@ import stat
 from mam.adapters.store.database import translate_os
 from mam.core.errors import InvalidPath, NotAllowed
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
 YAML = ".hermes/agent-sessions.yaml"
 STATE = ".mam"
 _IGNORE_STATE = "# Made by mam: this folder is state of this machine.\n*\n"
@@ -99,14 +103,23 @@ def of_registry(file: str) -> RootPaths:
     return RootPaths(os.path.dirname(real), real, real + ".mam")
 
 
-def find_root(start: str) -> str:
-    """Return the nearest ancestor of start, or start itself, that holds state; else start."""
+def find_root(start: str, recorded: Callable[[], Collection[str]] = tuple) -> str:
+    """Return the nearest ancestor of start, or start itself, that holds state; else start.
+
+    `recorded` returns the roots that the user state knows. One whose state was deleted counts too, so that
+    nobody makes a new root below it by accident.
+    """
     if not os.path.isdir(start):
         raise InvalidPath(f"{start} is not a directory", hint="name a directory that exists")
     first = os.path.realpath(start)
-    folder = first
+    folder, roots = first, None
     while True:
         if os.path.isdir(os.path.join(folder, STATE)) or os.path.isfile(os.path.join(folder, YAML)):
+            return folder
+        if roots is None:
+            # Usually the directory is a root itself, and nothing has to be read.
+            roots = recorded()
+        if folder in roots:
             return folder
         parent = os.path.dirname(folder)
         if parent == folder:

@@ -230,6 +230,11 @@ class UserState:
             rows = self._former_rows("SELECT path, registry FROM roots")
         return sorted({(root, registry) for root, registry in rows})
 
+    def directories_of_roots(self) -> set[str]:
+        """Return the directories of the roots with their state in `.mam`, also of those that are gone."""
+        rows = self._read("SELECT root FROM known_roots WHERE inode != 0 AND state = root || '/.mam'")
+        return {root for (root,) in rows}
+
     def root_at(self, state: str) -> KnownRoot | None:
         """Return the root that is recorded at the path of a state folder."""
         return self._known_root(f"{_ROOT} WHERE state=?", state)

@@ -16,7 +16,7 @@ from mam.adapters.store.root_identity import RootIdentity
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.user_state import UserState, former_file, state_home
 from mam.app.context.settings import load_settings, load_user_settings
-from mam.core.errors import InvalidPath, NoRegistry
+from mam.core.errors import Damaged, InvalidPath, NoRegistry, Unavailable
 from mam.core.names import parse_server
 from mam.core.root_mark import ID_LENGTH, root_mark
 from mam.core.root_state import RootState
@@ -70,11 +70,15 @@ class Resources:
         environ: Mapping[str, str],
         clock: Callable[[], float] = time.time,
         settings_environ: Mapping[str, str] | None = None,
+        user_state: UserState | None = None,
     ) -> None:
-        """`settings_environ` tells where the user's settings lie, if `environ` does not."""
+        """`settings_environ` tells where the user's settings lie, if `environ` does not.
+
+        `user_state` is one that the caller has opened already.
+        """
         config = environ if settings_environ is None else settings_environ
         self.safety = RootSafety(paths, lambda: load_user_settings(config).safe_roots, environ)
-        self.user_state = UserState(state_home(environ), clock, former_file(environ))
+        self.user_state = user_state or UserState(state_home(environ), clock, former_file(environ))
         self.root = RootIdentity(paths, self.user_state, clock, self.safety)
         self.registry = Registry(paths, clock, self.root, self.safety, THIS_MAM)
         self._environ = environ
@@ -308,13 +312,26 @@ def open_context(
         raise InvalidPath(f"{workspace or directory} is not a directory", hint="name a directory that exists")
     file = registry or environ.get("AGENT_SESSIONS_YAML")
     root = environ.get("MAM_ROOT")
+    user_state = UserState(state_home(environ), time.time, former_file(environ))
     if file:
         paths = root_paths.of_registry(os.path.join(directory, file))
     elif root and not workspace and os.path.isdir(root):
         paths = root_paths.of_root(os.path.realpath(root))
     else:
-        paths = root_paths.of_root(root_paths.find_root(directory))
-    return Context(paths, directory, environ, listeners=listeners)
+        paths = root_paths.of_root(root_paths.find_root(directory, lambda: _directories_of_roots(user_state)))
+    resources = Resources(paths, environ, user_state=user_state)
+    return Context(paths, directory, environ, resources=resources, listeners=listeners)
+
+
+def _directories_of_roots(user_state: UserState) -> set[str]:
+    """Return the directories of this user's roots; none if the user state cannot be read.
+
+    Whoever needs to know what the root is raises that error. Doctor must be able to show it.
+    """
+    try:
+        return user_state.directories_of_roots()
+    except (Damaged, Unavailable):
+        return set()
 
 
 def open_all_contexts(
