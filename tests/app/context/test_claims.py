@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.app.copied_root import copy_root
 
 import mam
 from mam.adapters.store.user_state import Lease
@@ -73,7 +74,7 @@ def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
 def test_a_copy_of_a_root_does_not_command_the_originals_panes(fleet, workspace, tmp_path) -> None:
     session = fleet.sessions.create("sleep", args=["1000"])
     copy = tmp_path / "copy"
-    shutil.copytree(workspace, copy)
+    copy_root(workspace, copy)
     with mam.open(str(copy)) as other, pytest.raises(RootCopy):
         other.sessions.stop(session.name)
     assert process.identify(session.row["pane"]["pid"]) is not None

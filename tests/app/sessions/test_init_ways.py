@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from tests.app.copied_root import copy_root
 from tests.app.team_desk import said
 
 import mam
@@ -480,7 +481,7 @@ class TestCopy:
         """A copy of a root that is still there."""
         job = plain_fleet(workspace)
         place = tmp_path / "demo" / "copy"
-        shutil.copytree(workspace, place)
+        copy_root(workspace, place)
         return place, job
 
     def test_a_copy_becomes_a_root_of_its_own(self, copy, reopened, workspace) -> None:
@@ -510,7 +511,7 @@ class TestCopy:
     ) -> None:
         session = fleet.sessions.create("practice", name="one", args=QUICK)
         place = tmp_path / "demo" / "copy"
-        shutil.copytree(workspace, place)
+        copy_root(workspace, place)
         copied = reopened(place)
         copied.init_copy()
         copied.sessions.stop("one", force=True)

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.app.copied_root import copy_root
 
 import mam
 from mam.adapters.system import process
@@ -112,7 +113,7 @@ def test_honest_a_symlinked_folder(ended, workspace, tmp_path) -> None:
 def test_honest_a_restored_folder(ended, workspace) -> None:
     """A backup is put back at the same path: another folder with the same id."""
     # The copy exists beside the original, so the file system cannot give it the same inode.
-    shutil.copytree(workspace / ".mam", workspace / "backup")
+    copy_root(workspace / ".mam", workspace / "backup")
     shutil.rmtree(workspace / ".mam")
     (workspace / "backup").rename(workspace / ".mam")
     assert state_of(workspace) == "known"
@@ -339,7 +340,7 @@ def test_a_foreign_state_that_comes_while_a_root_is_made_is_not_taken(
         def check_and_copy() -> None:
             check()
             if not (place / ".mam").exists():
-                shutil.copytree(workspace / ".mam", place / ".mam")
+                copy_root(workspace / ".mam", place / ".mam")
 
         monkeypatch.setattr(registry.root, "check", check_and_copy)
         with pytest.raises(RootForeign):

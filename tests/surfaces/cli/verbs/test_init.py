@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 
 import pytest
+from tests.app.copied_root import copy_root
 from tests.app.sessions.test_init_ways import plain_fleet, set_place
 
 from mam.core.root_state import Place
@@ -74,7 +75,7 @@ def test_trust_names_what_it_left_out(run, foreign, workspace) -> None:
 def test_copy_take_over_and_new(run, workspace, tmp_path, monkeypatch) -> None:
     plain_fleet(workspace)
     copy = tmp_path / "copy"
-    shutil.copytree(workspace, copy)
+    copy_root(workspace, copy)
     monkeypatch.chdir(copy)
     assert "mam init --copy" in run("forget", "one").err
     answer = run("init", "--copy")
