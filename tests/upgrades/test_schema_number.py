@@ -170,6 +170,17 @@ def test_a_newer_major_names_the_mam_that_wrote_it(store) -> None:
     assert digest(store.db) == before
 
 
+def test_a_migration_forgets_which_mam_wrote_the_schema_before(tmp_path) -> None:
+    """A death before the next change must not make the message name a mam that cannot read it either."""
+    path = str(tmp_path / "x.db")
+    connection = database.connect(path, schema.STATE_MIGRATIONS[:-1], schema.STATE_ADDITIONS, create=True)
+    connection.execute("INSERT INTO meta VALUES(?, ?)", (database.NEWEST, json.dumps({"version": "0.1.5"})))
+    connection.close()
+    database.connect(path, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=False).close()
+    with pytest.raises(SchemaTooNew, match="was written by a newer mam"):
+        database.connect(path, schema.STATE_MIGRATIONS[:-1], create=False)
+
+
 @pytest.mark.parametrize("number", range(MINOR), ids=lambda n: "-".join(schema.STATE_ADDITIONS[n][:2]))
 def test_the_code_before_an_addition_can_write_after_it(number, tmp_path) -> None:
     """Rows that name the columns of before go in as before: the additions have defaults, and bind nothing."""

@@ -250,4 +250,7 @@ def test_no_secret_is_left_anywhere(run, job, mosquitto, workspace, home) -> Non
     for path in (entry for folder in (workspace, home) for entry in folder.rglob("*") if entry.is_file()):
         text = path.read_bytes()
         assert PASSWORDS["mam"].encode() not in text
-        assert path.suffix == ".token" or token.encode() not in text
+        if token.encode() in text:
+            # A copy of the state has the tokens of jobs, and is as private as they are.
+            assert path.suffix == ".token" or "backups" in path.parts, path
+            assert path.stat().st_mode & 0o077 == 0

@@ -542,6 +542,9 @@ def _migrate(
         for number in range(version, len(migrations)):
             _execute(connection, migrations[number])
             connection.execute(f"PRAGMA user_version={number + 1:d}")
+        if additions and version < len(migrations):
+            # It names a mam that does not know this schema. The first change names this one.
+            connection.execute("DELETE FROM meta WHERE key=?", (NEWEST,))
         for statements in list(_missing(connection, additions)):
             _execute(connection, statements)
         if additions and schema_number(connection)[1] < len(additions):

@@ -37,7 +37,7 @@ def test_a_lost_state_comes_back_with_one_command(run, copied, workspace) -> Non
 
 def test_going_back_asks_a_person(run, terminal, copied, workspace) -> None:
     copy, _job = copied
-    assert run("forget", "one").code == 0
+    assert run("rename", "one", "renamed").code == 0
     refused = run("restore", str(copy))
     assert refused.code == 64
     assert "repeat with --yes" in refused.err
