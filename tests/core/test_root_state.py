@@ -53,9 +53,9 @@ def known(root_id="a", inode=HERE, **options):
             "same",
             id="a database with another id in the recorded folder",
         ),
-        pytest.param({"inode": HERE, "known_here": known()}, "known", "same", id="the database was lost"),
+        pytest.param({"inode": HERE, "known_here": known()}, "missing", "same", id="the database was lost"),
         pytest.param(
-            {"inode": THERE, "known_here": known()}, "foreign", "same", id="another folder, no database"
+            {"inode": THERE, "known_here": known()}, "missing", "same", id="another folder, no database"
         ),
         pytest.param(
             {"inode": HERE, "has_database": True, "database_id": "a", "known_by_id": known()},

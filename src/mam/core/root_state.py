@@ -135,8 +135,10 @@ def judge(facts: RootFacts) -> tuple[RootState, Arrival]:
 
 
 def _judge_without_database(facts: RootFacts) -> tuple[RootState, Arrival]:
-    """A folder without a database is ours if it is the recorded one: the database was lost or never made."""
+    """The database was lost, or never made. What else lies in the folder may be left, or came since."""
     here = facts.known_here
+    if here is not None and here.is_complete:
+        return RootState.MISSING, Arrival.SAME
     if here is not None and here.inode == facts.inode:
         return RootState.KNOWN, Arrival.SAME
     if here is None and facts.known_without_id:

@@ -514,6 +514,27 @@ def test_the_resident_ends_before_its_state_is_replaced(root, workspace, reopene
     assert reopened().sessions.names() == ["one"]
 
 
+@pytest.mark.parametrize("keeps_file", [False, True], ids=["all of it", "not the registry file"])
+def test_d3_a_state_that_is_deleted_under_a_resident_is_gone(
+    root, workspace, reopened, monitor, until, keeps_file
+) -> None:
+    """The resident makes nothing again: neither its lock nor a database from the registry file."""
+    with mam.open(str(workspace)) as fleet:
+        copy_now(fleet)
+    running = monitor()
+    until(lambda: lock(reopened()._access.context).holder())
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+    cleaned = [".mam"] if keeps_file else []
+    subprocess.run(["git", "-C", str(workspace), "clean", "-fdxq", *cleaned], check=False)
+    until(lambda: running.poll() is not None)
+    assert not (workspace / ".mam" / "state.db").exists()
+    with pytest.raises(RootMissing, match="the state of this root is gone"):
+        reopened().sessions.create("practice", wait=False)
+    reopened().restore()
+    assert reopened().sessions.names() == ["one"]
+    assert reopened().messages.inbox("one")
+
+
 def restore_in_child(workspace, arm) -> int:
     """Restore in a child process that `arm` prepares; return its exit code."""
     pid = os.fork()  # noqa: TID251  (it dies where a process would be killed)

@@ -290,13 +290,21 @@ def test_two_processes_that_make_one_root_agree_on_its_id(workspace, home) -> No
     assert state_of(workspace) == "known"
 
 
-def test_a_database_that_was_lost_gets_the_same_id(ended, workspace, fleet) -> None:
+@pytest.mark.parametrize("is_emptied", [False, True], ids=["deleted", "emptied"])
+def test_d3_a_database_that_was_lost_is_said_and_not_made_anew(ended, workspace, fleet, is_emptied) -> None:
+    """The registry file has the sessions, and not their messages: a person decides what comes back."""
     context = fleet._access.context
-    before = context.root_id
+    fleet.close()
     for suffix in ("", "-wal", "-shm"):
         Path(context.paths.db + suffix).unlink(missing_ok=True)
-    changes(workspace)
-    assert context.root_id == before
+    if is_emptied:
+        Path(context.paths.db).touch(mode=0o600)
+    assert state_of(workspace) == "missing"
+    with mam.open(str(workspace)) as again, pytest.raises(RootMissing, match=r"state\.db was there"):
+        again.init()
+    with mam.open(str(workspace)) as again:
+        assert again.init_new()["changed"] is True
+        assert again.sessions.names() == ["one"]
     assert state_of(workspace) == "known"
 
 

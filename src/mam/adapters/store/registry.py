@@ -18,6 +18,7 @@ from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.rows_and_log import Transaction, choose
 from mam.core.errors import Damaged, MamError, Unavailable
+from mam.core.root_state import RootState
 from mam.core.session_row import is_running, with_all_fields, with_new_fields
 
 TYPE_CHECKING = False
@@ -112,6 +113,9 @@ class Registry:
             if self.root is None or self.root.verdict().is_ours:
                 return self._connect_to_read()
             self.close()
+            if self.root.verdict().state == RootState.MISSING:
+                # The file was emptied.
+                return None
             self._connection = database.connect_to_copy(self.paths.db)
             self._copied = database.copy_stamp(self.paths.db)
             self._file = database.identity(self.paths.db)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from mam.adapters.store import database
 from mam.adapters.system import machine
@@ -112,7 +113,7 @@ class RootIdentity:
     def _judge(self) -> RootVerdict:
         here = self.user_state.root_at(self.paths.state)
         folder = _stat(self.paths.state)
-        has_database = folder is not None and os.path.lexists(self.paths.db)
+        has_database = folder is not None and _has_content(self.paths.db)
         database_id, place = None, None
         if has_database:
             is_recorded = folder is not None and self._is_recorded(folder, here)
@@ -191,8 +192,9 @@ class RootIdentity:
                 hint="mam init --copy makes it a root of its own; the conversations stay with the original",
             )
         if verdict.state == RootState.MISSING:
+            lost = self.paths.db if os.path.exists(self.paths.state) else self.paths.state
             return RootMissing(
-                f"the state of this root is gone: {self.paths.state} was there, and was deleted or moved",
+                f"the state of this root is gone: {lost} was there, and was deleted, emptied or moved",
                 hint="mam restore brings it back from the newest copy, and takes live agents back; "
                 "mam init --new begins anew",
             )
@@ -272,6 +274,17 @@ def my_place(now: float = 0.0) -> Place:
     host = machine.host_name()
     # Without an id, the user state tells machines apart: each has its own.
     return Place(machine.machine_id() or "", host, machine.pid_namespace(), now)
+
+
+def _has_content(path: str) -> bool:
+    """Tell whether there is a database. An empty file was cut, or is being made, and holds nothing."""
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise database.translate_os(error, path) from error
+    return facts.st_size > 0 or not stat.S_ISREG(facts.st_mode)
 
 
 def _stat(path: str) -> os.stat_result | None:

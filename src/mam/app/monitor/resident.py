@@ -230,6 +230,9 @@ class Resident:
         """Make the lock's file again that somebody has deleted; return why to end if that is not possible."""
         if not self.lock.is_lost():
             return ""
+        if self._is_root_gone():
+            # Whoever deletes the whole folder must not find a new file in it.
+            return _ROOT_GONE
         with database.errors(self.lock.path):
             return "" if self.lock.take_again(self._holder) else _REPLACED
 
@@ -254,9 +257,13 @@ class Resident:
             self._show_failures()
 
     def _end_reason(self, while_any: bool) -> str:
-        if not self.context.paths.exists():
+        if self._is_root_gone():
             return _ROOT_GONE
         return "nothing runs any more" if while_any and not self._is_needed() else ""
+
+    def _is_root_gone(self) -> bool:
+        """Tell whether the database was deleted: the resident has made one if there was none."""
+        return not os.path.exists(self.context.paths.db)
 
     def _is_needed(self) -> bool:
         """Tell whether something needs a resident; before the first pass that succeeds nobody knows."""

@@ -25,8 +25,8 @@ D: a conversation vanished from disk, also of an ended session or of agent_ident
 reports it. The monitor never starts or ends a tmux session, and draws no conclusion from a tmux
 server that does not answer.
 
-An error that nobody expects ends no monitor: it is tried again after a pause. `mam doctor` names the
-log in which it stands.
+An unexpected error does not end the monitor, which tries again after a pause. `mam doctor` names
+the log that has the error.
 
 With --subscribe it also listens to the configured broker (or --broker URL), records the events
 that a job's token signed, and prints each event of a job, also one of this machine. While the
