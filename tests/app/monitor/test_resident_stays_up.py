@@ -21,7 +21,7 @@ from mam.app.context import context as contexts
 from mam.app.context import resident_start_and_lock
 from mam.app.monitor import resident as residents
 from mam.app.monitor import supervised_task, take_over_from_older_mam
-from mam.core.errors import Unavailable
+from mam.core.errors import ReadOnly, Unavailable
 
 QUICK = ["--speed", "0"]
 
@@ -141,7 +141,27 @@ def root_id(fleet) -> str:
     return fleet._access.context.root.verdict().id
 
 
-def test_e2_residents_that_die_at_once_are_started_less_and_less_often(fleet, workspace, monkeypatch) -> None:
+def test_a_user_state_that_cannot_be_written_is_a_warning_and_fails_no_verb(
+    fleet, workspace, monkeypatch
+) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    use_residents(workspace)
+    warnings: list[str] = []
+    with mam.open(str(workspace)) as own:
+        own.on_warning(warnings.append)
+
+        def refuse(*_arguments):
+            raise ReadOnly("user.db cannot be written or read")
+
+        # As in the sandbox of an agent, which may write in its workspace alone.
+        monkeypatch.setattr(own._access.context.user_state, "begin_resident_start", refuse)
+        resident_start_and_lock.ensure(own._access.context)
+    assert warnings == ["no resident is started: user.db cannot be written or read"]
+
+
+def test_e2_residents_that_die_at_once_are_started_less_and_less_often(
+    fleet, workspace, monkeypatch, until
+) -> None:
     fleet.sessions.create("sleep", args=["1000"], name="one")
     use_residents(workspace)
     monkeypatch.setattr(

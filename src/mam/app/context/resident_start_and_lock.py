@@ -6,6 +6,7 @@ import os
 
 import mam
 from mam.adapters.store.process_lock import ProcessLock
+from mam.core.errors import MamError
 from mam.core.mam_version import is_newer
 
 TYPE_CHECKING = False
@@ -50,8 +51,19 @@ def ensure(context: Context, *, for_client: bool = False) -> None:
             f"no resident runs. This mam {mam.__version__} starts none, because mam {version} changed the "
             "root: use that one, or run mam monitor"
         )
-    elif (root_id := context.root.verdict().id) is None or context.user_state.begin_resident_start(root_id):
+    elif _may_start(context):
         _start(context, ["--awaits-client"] if for_client else [])
+
+
+def _may_start(context: Context) -> bool:
+    """Record a start in the user state; False if it is too early for one, or if nothing can be recorded."""
+    root_id = context.root.verdict().id
+    try:
+        return root_id is None or context.user_state.begin_resident_start(root_id)
+    except MamError as error:
+        # The sandbox of an agent may forbid to write there. What the verb was asked for is done.
+        context.warn(f"no resident is started: {error.message}")
+        return False
 
 
 def _start(context: Context, options: list[str]) -> None:
