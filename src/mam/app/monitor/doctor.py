@@ -24,6 +24,7 @@ from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
 from mam.core.session_row import is_running
+from mam.core.sizes import short_size
 from mam.core.times import short_age, stamp
 
 TYPE_CHECKING = False
@@ -190,7 +191,7 @@ def _copies(context: Context) -> Iterator[Finding]:
     else:
         age, size = short_age(context.now() - last_copy), sum(copy.size for copy in copies)
         count = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
-        message = f"{count} of the state, the newest made {age} ago, {_in_units(size)} in all"
+        message = f"{count} of the state, the newest made {age} ago, {short_size(size)} in all"
     is_late = _changed_at(context) - max(last_copy, _resident_since(context)) > _LATE_SECONDS
     mend = "mam backup makes a copy, or says what is in the way"
     yield finding("copies", not is_late, f"{message}{', and what changed later has none' * is_late}", mend)
@@ -229,19 +230,15 @@ def _sizes(context: Context) -> Iterator[Finding]:
     yield finding(
         "size",
         True,
-        f"the database has {_in_units(database_bytes)}: {log} log entries (setting keep_log),"
+        f"the database has {short_size(database_bytes)}: {log} log entries (setting keep_log),"
         f" {texts} messages (keep_messages), {all_jobs} jobs with {events} events (keep_jobs)",
     )
     yield finding(
         "size",
         True,
-        f"the files of jobs have {_in_units(job_bytes)} (keep_jobs),"
-        f" the payloads of hooks {_in_units(folder_bytes(context.paths.spool))}",
+        f"the files of jobs have {short_size(job_bytes)} (keep_jobs),"
+        f" the payloads of hooks {short_size(folder_bytes(context.paths.spool))}",
     )
-
-
-def _in_units(count: int) -> str:
-    return f"{count / (1 << 20):.1f} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
 
 
 def _file(context: Context) -> Iterator[Finding]:

@@ -10,17 +10,17 @@ def test_a_copy_is_made_listed_and_named(run, workspace) -> None:
     assert run("backup", "--list").out == "there is no copy yet\n"
     answer = run("backup")
     assert answer.code == 0
-    found = re.fullmatch(r"copied to (\S+) \(\d+ KB, with the tokens of jobs\)\n", answer.out)
+    found = re.fullmatch(r"copied to (\S+) \(\d+ KiB, with the tokens of jobs\)\n", answer.out)
     document = run("backup", "--list", "--json").json
     assert [(copy["path"], copy["reason"]) for copy in document["copies"]] == [(found[1], "manual")]
     title, row = run("backup", "--list").out.splitlines()
     assert title.split() == ["AGE", "SIZE", "REASON", "FILE"]
-    assert row.split()[2:] == ["KB", "manual", found[1]]
+    assert row.split()[2:] == ["KiB", "manual", found[1]]
 
 
 def test_a_file_is_written_where_the_person_is_and_replaced_on_request(run, workspace) -> None:
     run("init")
-    assert run("backup", "mine.db").out.endswith(" KB, without the tokens of jobs)\n")
+    assert run("backup", "mine.db").out.endswith(" KiB, without the tokens of jobs)\n")
     assert (workspace / "mine.db").stat().st_mode & 0o777 == 0o600
     refused = run("backup", "mine.db")
     assert (refused.code, "repeat with --force" in refused.err) == (1, True)

@@ -32,6 +32,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Make a copy, or list the copies."""
     from mam.core.errors import Usage
+    from mam.core.sizes import short_size
     from mam.surfaces.cli.render_sessions import clean
 
     options = call.options
@@ -50,11 +51,13 @@ def run(call: Invocation) -> int:
     else:
         copy = call.fleet.monitor.backup()
     tokens = "with" if copy["has_secrets"] else "without"
-    return call.say(copy, f"copied to {clean(copy['path'])} ({size(copy)}, {tokens} the tokens of jobs)")
+    facts = f"{short_size(copy['size'])}, {tokens} the tokens of jobs"
+    return call.say(copy, f"copied to {clean(copy['path'])} ({facts})")
 
 
 def show(copies: list[dict[str, Any]], paint: Paint) -> list[str]:
     """Return the copies as a table."""
+    from mam.core.sizes import short_size
     from mam.core.times import short_age
     from mam.surfaces.cli.render_sessions import clean
     from mam.surfaces.cli.table import Column, render
@@ -70,16 +73,10 @@ def show(copies: list[dict[str, Any]], paint: Paint) -> list[str]:
     rows = [
         [
             (short_age(copy["age"]), None),
-            (size(copy), None),
+            (short_size(copy["size"]), None),
             (clean(copy["reason"]), None),
             (clean(copy["path"], 4096), "dim"),
         ]
         for copy in copies
     ]
     return render(columns, rows, paint)
-
-
-def size(copy: dict[str, Any]) -> str:
-    """Return the size of a copy in kilobytes or megabytes."""
-    kilobytes = copy["size"] / 1000
-    return f"{kilobytes:.0f} KB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
