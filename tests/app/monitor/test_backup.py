@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,22 @@ class TestCopy:
         assert [copy.path for copy in backup.listed(context)] == [first.path]
         assert not [name for name in os.listdir(Path(first.path).parent) if name.endswith(".new")]  # noqa: PTH208
 
+    def test_another_process_that_makes_the_next_copy_at_once_does_no_harm(
+        self, context, monkeypatch
+    ) -> None:
+        only_one = backup_file.only_one
+
+        @contextmanager
+        def with_a_successor(folder):
+            with only_one(folder):
+                yield
+            for copy in backup_file.copies_in(folder):
+                backup_file.compress(copy.path)
+
+        monkeypatch.setattr(backup_file, "only_one", with_a_successor)
+        made = backup.make_copy(context, CHANGE)
+        assert [copy.path for copy in backup.listed(context)] == [f"{made.path}.gz"]
+
 
 class TestFile:
     def test_a_file_has_no_tokens_and_nothing_that_was_deleted(self, fleet, context, tmp_path) -> None:
@@ -144,8 +161,9 @@ class TestFile:
         (tmp_path / "link").unlink()
         (tmp_path / "link").symlink_to(tmp_path / "file")
         for name, options in (("file", {}), ("folder", {"force": True}), ("link", {"force": True})):
-            with pytest.raises(InvalidPath, match="exists already"):
+            with pytest.raises(InvalidPath, match="exists already") as refusal:
                 fleet.monitor.backup_to(str(tmp_path / name), **options)
+            assert ("--force" in refusal.value.hint) is not bool(options)
         (tmp_path / "way").symlink_to(context.paths.state)
         for inside in (f"{context.paths.state}/x.db", str(tmp_path / "way" / "x.db"), context.paths.state):
             with pytest.raises(InvalidPath, match="lies in the state"):

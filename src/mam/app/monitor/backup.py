@@ -56,7 +56,8 @@ def _checked(context: Context, file: str, *, force: bool) -> str:
             f"{path} lies in the state that is copied", hint="name a file outside it, on another disk at best"
         )
     if os.path.lexists(path) and not (force and os.path.isfile(path) and not os.path.islink(path)):
-        raise InvalidPath(f"{path} exists already", hint="name another file, or repeat with --force")
+        hint = "name another file" if force else "name another file, or repeat with --force"
+        raise InvalidPath(f"{path} exists already{', and is not a regular file' * force}", hint=hint)
     return path
 
 
@@ -102,7 +103,8 @@ def make_copy(context: Context, reason: str) -> Copy:
         path = backup_file.new_path(folder, reason, now)
         backup_file.write(source, path, backup_file.facts_of(context.paths, root_id, now, reason))
         _rotate(folder, now)
-    return next(copy for copy in listed(context) if copy.path == path)
+        # Before another process adds a copy: it compresses this one, which has another name then.
+        return next(copy for copy in backup_file.copies_in(folder) if copy.path == path)
 
 
 def folder_of(context: Context) -> str:
