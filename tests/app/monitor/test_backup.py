@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
 from tests.app.watching import is_listening_to
@@ -233,6 +234,41 @@ class TestTask:
         finally:
             task.leave_last()
             task.close()
+
+    def test_what_changes_while_a_copy_is_made_is_copied_in_time(self, context, task, monkeypatch) -> None:
+        is_begun, may_go_on = Event(), Event()
+        make_copy = backup.make_copy
+
+        def slow(*arguments):
+            copy = make_copy(*arguments)
+            is_begun.set()
+            assert may_go_on.wait(60)
+            return copy
+
+        monkeypatch.setattr(backup, "make_copy", slow)
+        task.tick()
+        assert is_begun.wait(60)
+        change(context)
+        now = backup_task.time.monotonic()
+        task.tick()
+        # No pass of the resident need come before its net of a minute.
+        assert now < task.due() < now + 60
+        may_go_on.set()
+        passed(task)
+        passed(task)
+        assert entries_in(backup.listed(context)[0].path) == 1
+
+    def test_an_old_copy_that_cannot_be_changed_delays_no_new_one(self, context, task, monkeypatch) -> None:
+        def fail(_context):
+            raise DiskFull("no space left to write an old copy")
+
+        monkeypatch.setattr(backup_task, "remove_from_copies", fail)
+        with pytest.raises(DiskFull, match="an old copy"):
+            passed(task)
+        for count in (1, 2):
+            change(context)
+            passed(task)
+            assert entries_in(backup.listed(context)[0].path) == count
 
     def test_a_failure_is_told_once_and_leaves_all_as_it_was(self, context, task, monkeypatch) -> None:
         passed(task)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _DELAY = 30.0
 # Copies take at most one part in so many of the time.
 _SHARE = 100.0
+# Seconds between looks at a copy that is being made.
+_LOOK = 1.0
 # Seconds after a failure.
 _AGAIN = 600.0
 # How many bytes are surely copied in a second. A resident that starts does not know how long its predecessor
@@ -49,7 +51,7 @@ class BackupTask:
         self._is_at_work = False
 
     def due(self) -> float:
-        """Return the time of the next copy, on the monotonic clock."""
+        """Return the time of the next copy, or of a look at the one that is made, on the monotonic clock."""
         return self._due
 
     def handles(self) -> tuple[int, ...]:
@@ -64,13 +66,15 @@ class BackupTask:
         """Begin a copy if one is due; raise the error of the last one, once."""
         self._is_at_work = True
         if self._thread is not None:
+            self._due = time.monotonic() + _LOOK
             if self._thread.is_alive():
                 return ""
+            self._due = _NEVER
             self._finish(self._thread)
         if self._is_changed() and self._due == _NEVER:
             self._due = max(time.monotonic() + _DELAY, self._earliest())
         if time.monotonic() >= self._due:
-            self._due = _NEVER
+            self._due = time.monotonic() + _LOOK
             self._copied = self.context.registry.commit_number()
             self._thread = _CopyThread(self.context)
             self._thread.start()
@@ -79,13 +83,13 @@ class BackupTask:
     def _finish(self, thread: _CopyThread) -> None:
         self._thread = None
         self._not_before = time.monotonic() + _SHARE * thread.seconds
-        if thread.is_done:
-            self._problem = ""
-            return
-        self._copied = None
-        self._not_before = max(self._not_before, time.monotonic() + _AGAIN)
+        if not thread.is_done:
+            self._copied = None
+            self._not_before = max(self._not_before, time.monotonic() + _AGAIN)
         error = thread.error
-        if error is not None and error.message != self._problem:
+        if error is None:
+            self._problem = ""
+        elif error.message != self._problem:
             self._problem = error.message
             raise error
 
@@ -134,6 +138,7 @@ class _CopyThread(threading.Thread):
         super().__init__(daemon=True)
         self.context = context
         self.error: MamError | None = None
+        # Whether the copy was made; `error` may then say that an older one cannot be changed.
         self.is_done = False
         self.seconds = 0.0
 
@@ -143,9 +148,9 @@ class _CopyThread(threading.Thread):
         try:
             try:
                 backup.make_copy(self.context, CHANGE)
+                self.is_done = True
             finally:
                 remove_from_copies(self.context)
-            self.is_done = True
         except MamError as error:
             self.error = error
         finally:
