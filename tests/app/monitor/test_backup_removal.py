@@ -12,8 +12,10 @@ from tests.adapters.store.making import new_row
 
 import mam
 from mam.adapters.store import backup_file
+from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import removals
 from mam.app.context.resident_start_and_lock import lock
+from mam.app.jobs.new_job import new_id, record_job
 from mam.app.monitor import backup, backup_removal, doctor
 from mam.app.monitor.retention import remove_some
 from mam.core.backup_rotation import CHANGE, MIGRATION
@@ -152,6 +154,31 @@ def test_a_purged_conversation_leaves_every_copy_and_its_session_stays(context, 
         kept = sessions(copy)["s_00000001"]
         assert (kept["status"], kept["resumable"], kept["termination_mode"]) == ("terminated", False, "purge")
         assert sessions(copy)["s_00000002"]["status"] == "stopped"
+
+
+@pytest.mark.promise("P11")
+def test_a_forgotten_job_leaves_every_copy_with_its_token(fleet, context, copies) -> None:
+    job_id, other = (
+        record_job(context, fleet.caller, new_id(), f"{word} words").id for word in ("secret", "my")
+    )
+    fleet.jobs.cancel(job_id)
+    token = job_files.read_token(context.paths.jobs, job_id)
+    for _ in range(2):
+        backup.make_copy(context, "restore")
+    made = backup.listed(context)
+    newer = made[:2]
+    assert all(token.encode() in content(copy) and b"secret words" in content(copy) for copy in newer)
+    assert fleet.jobs.forget(job_id)[0]["forgotten"]
+    fleet.close()
+    for copy in made:
+        left = content(copy)
+        assert not any(text in left for text in (token.encode(), b"secret words"))
+    for copy in newer:
+        assert b"my words" in content(copy)
+        with backup_file.open_copy(copy.path) as plain:
+            connection = sqlite3.connect(plain)
+            assert backup_file.read_facts(connection, plain).tokens.keys() == {other}
+            connection.close()
 
 
 def test_a_copy_that_was_made_after_a_purge_keeps_the_next_conversation(context, copies) -> None:

@@ -103,6 +103,7 @@ class Jobs(VerbGroup):
         from mam.app.jobs.forget import forget
 
         self._context.root.check()
+        self._access.has_removed = True
         return forget(self._context, self._caller, [resolve_id(self._context, job) for job in jobs])
 
     @checked

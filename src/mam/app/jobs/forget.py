@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
+from mam.adapters.store.tables.removals import FORGET_JOB
 from mam.app.jobs import removal
 from mam.core.errors import MamError
 from mam.core.job_rules import ENDED
@@ -30,13 +31,14 @@ def _forget(context: Context, caller: Caller, job_id: str) -> Document:
     refusal = _refusal(context, caller, job_id)
     if refusal is None:
         try:
-            removal.remove(context, job_id)
+            # The entry is also what has the job removed from the copies of the state.
+            removal.remove(
+                context,
+                job_id,
+                lambda transaction: transaction.log(caller.name, FORGET_JOB, None, None, job=job_id),
+            )
         except MamError as error:
             refusal = error.message, error.hint
-        else:
-            context.registry.note(
-                lambda transaction: transaction.log(caller.name, "job forget", None, None, job=job_id)
-            )
     reason, hint = refusal or (None, None)
     return {"job_id": job_id, "forgotten": refusal is None, "reason": reason, "hint": hint}
 

@@ -12,6 +12,8 @@ from mam.core.job_rules import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
@@ -25,8 +27,11 @@ def is_removable(context: Context, job: Job) -> bool:
     return job.status in ENDED and (not folder or os.path.realpath(folder) == context.paths.jobs)
 
 
-def remove(context: Context, job_id: str) -> bool:
-    """Remove a job with all that it left; return False for a job that is kept. No link is followed."""
+def remove(context: Context, job_id: str, note: Callable[[Transaction], None] | None = None) -> bool:
+    """Remove a job with all that it left; return False for a job that is kept. No link is followed.
+
+    `note` records the removal in the transaction that deletes the last rows.
+    """
     job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
     if job is None or not is_removable(context, job):
         return False
@@ -39,11 +44,14 @@ def remove(context: Context, job_id: str) -> bool:
     if root_id is not None and context.user_state.script_of(root_id, job_id) is not None:
         context.user_state.forget_script(root_id, job_id)
         script_file.discard(context.user_state.folder, (root_id, job_id))
-    while not context.registry.note(lambda transaction: _remove_rows(transaction, job_id)):
+    while not context.registry.note(lambda transaction: _remove_rows(transaction, job_id, note)):
         pass
     return True
 
 
-def _remove_rows(transaction: Transaction, job_id: str) -> bool:
+def _remove_rows(transaction: Transaction, job_id: str, note: Callable[[Transaction], None] | None) -> bool:
     """Delete some rows of a job; return True once all are deleted. A short transaction delays nobody."""
-    return jobs.remove_ended(transaction, job_id, most=200)
+    is_done = jobs.remove_ended(transaction, job_id, most=200)
+    if is_done and note is not None:
+        note(transaction)
+    return is_done

@@ -1,6 +1,7 @@
 """What was forgotten or purged, as the log tells it, and its removal from a copy of the database.
 
-A copy of an older schema is changed as well, so the statements name only what the first schema had.
+A copy of an older schema is changed as well, so the statements name only what the first schema had. Tables
+that came later are looked for.
 """
 
 from __future__ import annotations
@@ -19,26 +20,30 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.rows_and_log import Transaction
 
-FORGET, PURGE = "forget", "purge"
+FORGET, PURGE, FORGET_JOB = "forget", "purge", "job forget"
 _ENTRIES = """\
 SELECT seq, at, actor, verb, session_id, detail FROM log
-WHERE seq > ? AND verb IN ('forget', 'purge') AND session_id IS NOT NULL ORDER BY seq"""
+WHERE seq > ? AND (verb IN ('forget', 'purge') AND session_id IS NOT NULL OR verb = 'job forget')
+ORDER BY seq"""
+# The tables of jobs, with the column that has the id of the job.
+_OF_JOBS = (("job_events", "job_id"), ("job_prompts", "job_id"), ("outbox", "job_id"), ("jobs", "id"))
 
 
 class Removal:
-    """An entry of the log: a session that was forgotten, or whose conversation was purged."""
+    """An entry of the log: a session or a job that was forgotten, or a conversation that was purged."""
 
-    __slots__ = ("actor", "at", "conversation", "seq", "session_id", "verb")
+    __slots__ = ("actor", "at", "conversation", "job_id", "seq", "session_id", "verb")
 
     def __init__(
-        self, seq: int, at: float, actor: str, verb: str, session_id: str, conversation: str | None
+        self, seq: int, at: float, actor: str, verb: str, session_id: str | None, detail: dict[str, Any]
     ) -> None:
         self.seq = seq
         self.at = at
         self.actor = actor
         self.verb = verb
         self.session_id = session_id
-        self.conversation = conversation
+        self.conversation: str | None = detail.get("conversation")
+        self.job_id: str | None = detail.get("job")
 
 
 def since(transaction: Transaction, last: tuple[int, float] | None) -> list[Removal]:
@@ -50,7 +55,7 @@ def since(transaction: Transaction, last: tuple[int, float] | None) -> list[Remo
     is_there = last and connection.execute("SELECT 1 FROM log WHERE seq=? AND at=?", last).fetchone()
     after = last[0] if last and is_there else 0
     return [
-        Removal(seq, at, actor, verb, session_id, json.loads(detail).get("conversation"))
+        Removal(seq, at, actor, verb, session_id, json.loads(detail))
         for seq, at, actor, verb, session_id, detail in connection.execute(_ENTRIES, (after,))
     ]
 
@@ -61,13 +66,27 @@ def remove_from(copy: sqlite3.Connection, removals: Iterable[Removal]) -> None:
         query = "SELECT 1 FROM log WHERE seq=? AND at=? AND verb=?"
         if copy.execute(query, (removal.seq, removal.at, removal.verb)).fetchone():
             continue
-        if removal.verb == FORGET:
+        if removal.verb == FORGET_JOB:
+            _forget_job(copy, removal.job_id)
+        elif removal.verb == FORGET:
             _forget(copy, removal.session_id)
         else:
             _purge(copy, removal)
 
 
-def _forget(copy: sqlite3.Connection, session_id: str) -> None:
+def _forget_job(copy: sqlite3.Connection, job_id: str | None) -> None:
+    tables = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    for table, column in _OF_JOBS:
+        if table in tables:
+            copy.execute(f"DELETE FROM {table} WHERE {column}=?", (job_id,))  # noqa: S608  (our names)
+    if "backup" in tables:
+        for (value,) in copy.execute("SELECT value FROM backup WHERE key='tokens'").fetchall():
+            tokens = json.loads(value)
+            if tokens and tokens.pop(job_id, None) is not None:
+                copy.execute("UPDATE backup SET value=? WHERE key='tokens'", (dump(tokens),))
+
+
+def _forget(copy: sqlite3.Connection, session_id: str | None) -> None:
     copy.execute("DELETE FROM sessions WHERE id=?", (session_id,))
     copy.execute("DELETE FROM evidence WHERE session_id=?", (session_id,))
     copy.execute("DELETE FROM forgotten WHERE instr(written, ?)", (session_id,))
