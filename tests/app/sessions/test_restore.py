@@ -373,6 +373,18 @@ def test_an_older_copy_serves_where_the_newest_is_not_readable(root, workspace, 
     assert reopened().sessions.names() == ["one"]
 
 
+def test_what_was_forgotten_since_the_copy_does_not_come_back(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy_now(fleet)
+        fleet.sessions.forget("one")
+        fleet.jobs.cancel(root)
+        fleet.jobs.forget(root)
+    lose(workspace)
+    reopened().restore()
+    again = reopened()
+    assert (again.sessions.names(), again.jobs.list()) == ([], [])
+
+
 def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspace, reopened) -> None:
     with mam.open(str(workspace)) as fleet:
         copy = copy_now(fleet)
