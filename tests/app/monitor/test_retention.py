@@ -10,7 +10,7 @@ import pytest
 
 import mam
 from mam.adapters.store import database
-from mam.adapters.store.tables import jobs, messages
+from mam.adapters.store.tables import jobs, messages, set_aside
 from mam.app.jobs.forget import forget
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.jobs.write_job_files import write_files
@@ -154,6 +154,17 @@ def test_e7_the_log_is_bounded_and_removed_in_small_steps(fleet, context, monkey
 
 
 @pytest.mark.promise("P15")
+def test_e7_items_that_were_set_aside_are_forgotten_with_the_log(context) -> None:
+    def work(transaction) -> None:
+        for key, at in (("old", transaction.now - OLD), ("young", transaction.now)):
+            set_aside.add(transaction, "payload", key, "KeyError", "0.2.0", {})
+            transaction.connection.execute("UPDATE set_aside SET at=? WHERE key=?", (at, key))
+
+    context.registry.note(work)
+    remove_some(context)
+    assert [item.key for item in context.registry.peek(set_aside.listed, [])] == ["young"]
+
+
 def test_e7_settled_messages_and_their_mail_are_removed(fleet, context, quick_path, monkeypatch) -> None:
     gone = [message(context, state) for state in ("submitted", "failed", "unconfirmed", "queued")]
     kept = [message(context, state) for state in ("held", "parked")]

@@ -61,7 +61,7 @@ def _last(marker: str) -> tuple[int, float] | None:
                 number, at = json.load(file)
         except FileNotFoundError:
             return None
-        except ValueError:
+        except (ValueError, TypeError):
             # All are removed again, which changes nothing where they are gone.
             return None
     return number, at

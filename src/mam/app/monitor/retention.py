@@ -15,7 +15,7 @@ from functools import partial
 from mam.adapters.agents import delete_files
 from mam.adapters.store import backup_file
 from mam.adapters.store.files import script_file
-from mam.adapters.store.tables import drifts, jobs, messages, read_log
+from mam.adapters.store.tables import drifts, jobs, messages, read_log, set_aside
 from mam.app.jobs.removal import is_removable, remove
 from mam.app.jobs.write_job_files import audit_root
 from mam.core.errors import MamError
@@ -92,7 +92,7 @@ def remove_some(context: Context) -> bool:
 def _remove_log(context: Context, before: float) -> bool:
     def work(transaction: Transaction) -> bool:
         drifts.remove_ended(transaction, before)
-        transaction.connection.execute("DELETE FROM set_aside WHERE at < ?", (before,))
+        set_aside.remove_old(transaction, before)
         return read_log.remove_old(transaction, before, MOST_LOG_ENTRIES, _ENTRIES)
 
     return context.registry.note(work)

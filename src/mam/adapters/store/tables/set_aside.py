@@ -76,6 +76,11 @@ def mark_tried(transaction: Transaction, item: SetAside, version: str) -> None:
     transaction.connection.execute("UPDATE set_aside SET version=? WHERE id=?", (version, item.id))
 
 
+def remove_old(transaction: Transaction, before: float) -> None:
+    """Forget the items that were set aside before a time."""
+    transaction.connection.execute("DELETE FROM set_aside WHERE at < ?", (before,))
+
+
 def is_by_another_version(transaction: Transaction, kind: str, version: str) -> bool:
     """Tell whether another version of mam has set such an item aside, with the cheapest query."""
     query = "SELECT 1 FROM set_aside WHERE kind=? AND version!=? LIMIT 1"
