@@ -29,7 +29,6 @@ from mam.core.job_rules import JobStatus
 from mam.core.message_rules import MessageState
 from mam.core.root_mark import root_mark
 from mam.core.root_state import RootState
-from mam.core.session_row import is_running
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -73,7 +72,7 @@ def restore(
         here = _Here(context)
         work = _Restore(context, caller, here)
         if file is not None:
-            file = os.path.join(context.workspace, file)
+            file = os.path.join(context.workspace, os.path.expanduser(file))
             work.use(stack.enter_context(open_source(file)))
             if here.has_database and not is_confirmed and not dry_run:
                 raise NeedsConfirmation(
@@ -376,10 +375,7 @@ class _Restore(StateRebuild):
     def run(self) -> Document:
         """Restore, and start a resident if it has anything to do."""
         document = super().run()
-        nothing: list[Any] = []
-        has_messages = self.context.registry.peek(messages.open_of, nothing)
-        if any(map(is_running, self.rows)) or has_messages or self.done["jobs"]["going_on"]:
-            resident_start_and_lock.ensure(self.context)
+        resident_start_and_lock.ensure_if_needed(self.context)
         return document
 
     def answer(self, kept: str | None) -> Document:
