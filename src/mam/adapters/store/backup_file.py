@@ -43,8 +43,8 @@ _ROOM = 16 << 20
 _LOCK, _PATIENCE = "queue", 10.0
 # A process that writes a file for so long is not there any more.
 _STRAY_SECONDS = 3600.0
-
-
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+# What a copy says about itself in one text each.
 _TEXTS = ("reason", "registry", "root", "state", "version")
 
 
@@ -195,9 +195,6 @@ def write(
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
