@@ -21,6 +21,15 @@ def test_one_holds_it_and_is_known(tmp_path) -> None:
     second.release()
 
 
+def test_a_long_description_of_the_holder_is_read_as_a_whole(tmp_path) -> None:
+    lock = ProcessLock(str(tmp_path / "lock"))
+    # Such signs take twelve bytes each in JSON.
+    holder = {"pid": 1, "failing": "\N{SNOWFLAKE}\N{PILE OF POO}" * 250}
+    assert lock.take(holder)
+    assert ProcessLock(lock.path).holder() == holder
+    lock.release()
+
+
 def test_asking_for_the_holder_does_not_block_taking(tmp_path) -> None:
     path = str(tmp_path / "lock")
     asking = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -207,6 +207,25 @@ def test_e2_a_task_with_a_bad_record_ends_neither_the_resident_nor_the_others(
         assert 'raise TypeError("timeout_sec' in log_of(fleet), "the traceback is there"
 
 
+def test_long_failures_are_shown_once_also_on_a_full_disk(fleet, workspace, monkeypatch) -> None:
+    fleet.init()
+    watching = residents.Resident(fleet._access.context, fleet.caller, [].append, (BadTask(), BadTask()))
+    written: list[dict] = []
+
+    def full(holder) -> None:
+        written.append(holder)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(watching.lock), "rewrite", lambda _lock, holder: full(holder))
+    for task in watching._supervised:
+        task.state.reason = "x" * 300
+    for _ in range(3):
+        # Each write would wake the resident, and the next pass would write again.
+        watching._show_failures()
+    assert [len(holder["failing"]) for holder in written] == [500]
+    watching.close()
+
+
 def test_e2_a_pass_that_fails_unexpectedly_is_repeated(fleet, workspace, until, monkeypatch) -> None:
     fleet.sessions.create("sleep", args=["1000"], name="one")
     monkeypatch.setattr(supervised_task, "pause_after", lambda _failures: 0.05)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# No description of a holder is longer.
+_LARGEST = 1 << 16
 
 
 class ProcessLock:
@@ -93,7 +95,7 @@ class ProcessLock:
         except OSError:
             return None
         try:
-            return None if _flock(handle, fcntl.LOCK_SH) else _parse(os.read(handle, 4096))
+            return None if _flock(handle, fcntl.LOCK_SH) else _parse(os.read(handle, _LARGEST))
         finally:
             os.close(handle)
 

@@ -11,6 +11,7 @@ import os
 import select
 import time
 import traceback
+from contextlib import suppress
 
 import mam
 from mam.adapters.store import database, disk_reserve
@@ -179,10 +180,14 @@ class Resident:
 
     def _show_failures(self) -> None:
         states = [self._passes, *(task.state for task in self._supervised)]
-        failing = "; ".join(f"{state.name}: {state.reason}" for state in states if state.reason)
-        if self._holder.get("failing") != (failing or None):
-            self._holder = {**self._holder, "failing": failing[:_LONGEST_FAILING] or None}
-            self.lock.rewrite(self._holder)
+        text = "; ".join(f"{state.name}: {state.reason}" for state in states if state.reason)
+        failing = text[:_LONGEST_FAILING] or None
+        # Only what is new: the resident watches the folder of the lock, and each write wakes it.
+        if self._holder.get("failing") != failing:
+            self._holder = {**self._holder, "failing": failing}
+            with suppress(OSError):
+                # On a full disk the lock is held all the same.
+                self.lock.rewrite(self._holder)
 
     def _log_error(self, text: str, error: Exception) -> None:
         """Log an error with its traceback; the last line says what happened."""
