@@ -47,11 +47,13 @@ def context(rows, environ=None, *, detached="unknown", secrets=None, claimed=(),
         return SimpleNamespace(detached=detached)
 
     intents = SimpleNamespace(of=lambda session_id: session_id if session_id in claimed else None)
+    no_jobs = SimpleNamespace(execute=lambda *_query: [])
+    transaction = SimpleNamespace(intents=intents, connection=no_jobs, now=0.0)
     return SimpleNamespace(
         registry=SimpleNamespace(
             running_rows=lambda: rows,
             close=lambda: None,
-            peek=lambda read, _default: read(SimpleNamespace(intents=intents)),
+            peek=lambda read, _default: read(transaction),
         ),
         environ=environ or {},
         settings=settings,

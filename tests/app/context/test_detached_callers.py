@@ -107,6 +107,41 @@ def test_d8_a_session_without_its_variables_is_still_that_session(fleet, lead, w
     assert fleet.sessions.get("child").row["parent"] == lead.session.id
 
 
+@pytest.mark.parametrize("ends", [False, True], ids=["running", "ended"])
+def test_a_script_acts_for_the_session_that_submitted_its_job(fleet, lead, workspace, tmp_path, ends) -> None:
+    """Whoever waits for a job runs its script, and so does a resident that is older than the session."""
+    line = f"{MAM} --workspace {workspace}"
+    answers = tmp_path / "answers"
+    (workspace / "check.sh").write_text(
+        f"{SCRUBBED} {line} backup {tmp_path}/taken.db >{answers} 2>&1\n"
+        f"{SCRUBBED} {line} job cancel $JOB_ID >/dev/null 2>&1\n"
+        f"{SCRUBBED} {line} restore {tmp_path}/any.db --yes >>{answers} 2>&1\n",
+        encoding="utf-8",
+    )
+    code, output = lead.run(f"{line} job submit --agent human --prompt x --validate check.sh --detach")
+    assert code == 0, output
+    (job,) = fleet.jobs.list()
+    if ends:
+        lead.session.stop(force=True)
+    fleet.jobs.event(job["job_id"], "completed")
+    fleet.jobs.wait([job["job_id"]], timeout=60)
+    said = answers.read_text(encoding="utf-8")
+    running, ended = "a session may not use 'mam backup", "in the script of a job that a session submitted"
+    assert (ended if ends else running) in said
+    assert not (tmp_path / "taken.db").exists()
+
+
+def test_a_script_of_a_persons_job_acts_for_that_person(fleet, workspace, tmp_path) -> None:
+    (workspace / "check.sh").write_text(
+        f"{MAM} --workspace {workspace} backup {tmp_path}/copy.db", encoding="utf-8"
+    )
+    job = fleet.jobs.submit("x", agent="human", validate="check.sh")["job_id"]
+    fleet.jobs.event(job, "completed")
+    (result,) = fleet.jobs.wait([job], timeout=60)
+    assert result["validation"]["passed"] is True
+    assert (tmp_path / "copy.db").exists()
+
+
 def test_d8_what_is_detached_reads_and_reports_with_a_token(fleet, lead, workspace) -> None:
     job = fleet.jobs.submit(None, command=["sleep", "1000"], agent_session="busy")["job_id"]
     code, answer = lead.detached(f"{MAM} --workspace {workspace} ls --json", prefix=SCRUBBED)

@@ -1,7 +1,8 @@
 """Finding out who calls: a session, the user, or unknown.
 
 A session is recognised by its process, which is an ancestor of the calling process, or by the secret of its
-launch. A process that claims to belong to a session, or that a session may have detached, is no user.
+launch. A script of `--validate` acts for who submitted its job, whoever runs it. A process that claims to
+belong to a session, or that a session may have detached, is no user.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mam.adapters.store.tables.running_scripts import RunningScript
     from mam.adapters.system.process import Identity, Stat
     from mam.app.context.context import Context
     from mam.core.caller import Caller
@@ -51,12 +53,15 @@ def runs_inside(row: Row, pid: int) -> bool:
 
 def _find(context: Context, pid: int, *, waits: bool) -> Caller:
     """The rows come from the database, so that a report also works beside a broken YAML file."""
+    from mam.adapters.store.tables.running_scripts import running_scripts
     from mam.adapters.system import process
 
+    none: list[RunningScript] = []
     try:
         # The rows of a root that somebody else made prove nothing about the processes of this machine.
         is_foreign = context.root.verdict().state == RootState.FOREIGN
         rows = [] if is_foreign else context.registry.running_rows()
+        scripts = none if is_foreign else context.registry.peek(running_scripts, none)
     except (RegistryCorrupt, SchemaTooNew):
         # A verb that needs the rows fails later. `restore` goes on, and a session is found by its process.
         return (
@@ -72,6 +77,8 @@ def _find(context: Context, pid: int, *, waits: bool) -> Caller:
     for facts in lineage[1:]:
         if (row := by_process.get(facts.identity())) is not None:
             return callers.session(row["id"], pid)
+    if scripts and (caller := _by_script(scripts, rows, lineage, pid)) is not None:
+        return caller
     session_id = _session_by_secret(context, rows, waits=waits)
     if session_id is not None:
         return callers.session(session_id, pid)
@@ -126,6 +133,35 @@ def _starts(context: Context, session_id: str) -> bool:
             return True
         if not is_claimed or not deadline.pause(_STEP):
             return False
+
+
+def _by_script(scripts: list[RunningScript], rows: list[Row], lineage: list[Stat], pid: int) -> Caller | None:
+    """Return the session that submitted the job whose script is an ancestor; None for a person's script.
+
+    The resident runs the script, or a person who waits for the job, so its ancestors do not tell.
+    """
+    from mam.adapters.system import process
+    from mam.adapters.system.process import Identity
+
+    def is_unknown(script: RunningScript) -> bool:
+        """Tell whether its process is not recorded yet: then only the one that started it tells."""
+        identity = Identity.from_json(script.process)
+        return identity is None or not process.is_alive(identity)
+
+    ancestors = {facts.identity() for facts in lineage[1:]}
+    own = [script for script in scripts if Identity.from_json(script.process) in ancestors]
+    begun = [it for it in scripts if is_unknown(it) and Identity.from_json(it.starter) in ancestors]
+    for script in own or begun:
+        if script.created_by == "user":
+            continue
+        if any(row.get("id") == script.created_by for row in rows):
+            return callers.session(script.created_by, pid)
+        return callers.unknown(
+            pid,
+            reason="it runs in the script of a job that a session submitted",
+            hint="a person does this in a terminal of their own",
+        )
+    return None
 
 
 def _by_other_root(context: Context, lineage: list[Stat], pid: int) -> Caller | None:
