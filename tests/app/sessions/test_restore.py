@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -545,6 +546,40 @@ def test_d3_a_state_that_is_deleted_under_a_resident_is_gone(
     reopened().restore()
     assert reopened().sessions.names() == ["one"]
     assert reopened().messages.inbox("one")
+
+
+def test_a_change_during_a_restore_is_in_the_restored_state_and_not_lost(
+    root, workspace, reopened, monkeypatch
+) -> None:
+    """Another command begins to type a held message after the restore has looked for work in progress."""
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+    other = reopened()._access.context.for_thread()
+    seen = []
+
+    def type_it():
+        def work(transaction):
+            seen.append(transaction.get(ENDED["id"])["name"])
+            messages.update(transaction, "m_held", state=MessageState.TYPING, owner=process.me().as_json())
+
+        other.registry.note(work)
+        other.close()
+
+    command = threading.Thread(target=type_it)
+    settle = restoring.restored_messages.settle
+
+    def begin_and_settle(*given):
+        command.start()
+        command.join(0.5)
+        return settle(*given)
+
+    other.registry.note(lambda transaction: transaction.log("user", "test", None))
+    monkeypatch.setattr(restoring.restored_messages, "settle", begin_and_settle)
+    document = reopened().restore(str(copy), is_confirmed=True)
+    assert document["messages"]["held"] == ["m_held"]
+    command.join(20)
+    assert seen == ["one"]
+    assert [state for state, _ in states(reopened(), "m_held")] == [MessageState.TYPING]
 
 
 def restore_in_child(workspace, arm) -> int:

@@ -349,6 +349,25 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
             raise
 
 
+@contextmanager
+def unchanged(path: str) -> Iterator[None]:
+    """Keep everybody else from writing a database while its file is replaced; write nothing.
+
+    A damaged database may have no write lock. Then the queue alone keeps others from writing.
+    """
+    with _queued(path):
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            try:
+                _begin(connection, path)
+            except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                    raise _busy(path) from None
+            yield
+        finally:
+            connection.close()
+
+
 def free_bytes(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
     """Return how many bytes of a database are free, and how many are used."""
     with errors(path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from time import monotonic, sleep
 
 from mam.adapters.store import database, schema
@@ -325,8 +325,8 @@ class Registry:
         If SQLite cannot open a file for writing, it opens it for reading only and never tries again.
         """
         try:
-            connection = self.writer()
-            with database.transaction(connection, self.paths.db):
+            with ExitStack() as stack:
+                connection = self._lock(stack)
                 transaction = Transaction(connection, self.clock())
                 if self.root is not None and not self._is_reporting:
                     self.root.check_place(transaction)
@@ -336,6 +336,20 @@ class Registry:
         except Unavailable:
             self.close()
             raise
+
+    def _lock(self, stack: ExitStack) -> sqlite3.Connection:
+        """Begin a transaction, which ends with the stack; return its connection.
+
+        A restore replaces the database while others wait for the write lock of the former one. What they
+        record there would be lost.
+        """
+        while True:
+            connection = self.writer()
+            stack.enter_context(database.transaction(connection, self.paths.db))
+            if database.identity(self.paths.db) == self._file:
+                return connection
+            stack.close()
+            self.close()
 
     def show(self, confirm: Confirm | None = None) -> None:
         """Update the file if it is older than the database; an error says that the change is recorded."""

@@ -7,9 +7,17 @@ got, what jobs may have done and what was published is looked up or put to rest.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
-from mam.adapters.store import backup_file, checked_copy, incarnation, salvage, soundness, state_replacement
+from mam.adapters.store import (
+    backup_file,
+    checked_copy,
+    database,
+    incarnation,
+    salvage,
+    soundness,
+    state_replacement,
+)
 from mam.adapters.store.files import job_files
 from mam.adapters.store.root_identity import ID
 from mam.adapters.store.tables import jobs, messages, teams
@@ -34,6 +42,7 @@ from mam.core.times import stamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterator
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
@@ -84,8 +93,8 @@ def restore(
             work.use_newest(stack)
         if dry_run:
             return work.preview()
-        here.come_to_rest()
-        return work.run()
+        with here.at_rest():
+            return work.run()
 
 
 class _Here:
@@ -135,11 +144,19 @@ class _Here:
         if is_typed or any(claims.is_owned(intent) for intent in view.intents):
             raise RegistryBusy("another command is at work in this root", hint="repeat when it has ended")
 
-    def come_to_rest(self) -> None:
-        """End the resident, and see that nobody else works here."""
-        if self.has_database:
-            resident_start_and_lock.end(self.context)
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """End the resident, and keep everybody else from changing the state until the block ends.
+
+        Whoever begins to type a held message meanwhile waits, and then sees the restored state.
+        """
+        if not self.has_database:
+            yield
+            return
+        resident_start_and_lock.end(self.context)
+        with database.unchanged(self.context.paths.db):
             self.refuse_if_busy()
+            yield
 
 
 class _Restore(StateRebuild):
@@ -227,7 +244,7 @@ class _Restore(StateRebuild):
         """Return what `run` would do; nothing is changed."""
         import tempfile
 
-        from mam.adapters.store import database, schema
+        from mam.adapters.store import schema
 
         self.is_preview = True
         with tempfile.TemporaryDirectory(prefix="mam-restore-") as folder:
