@@ -548,6 +548,28 @@ def test_d3_a_state_that_is_deleted_under_a_resident_is_gone(
     assert reopened().messages.inbox("one")
 
 
+@pytest.mark.parametrize(
+    ("since", "state"),
+    [
+        ({"state": MessageState.UNCONFIRMED, "attempts": 1}, MessageState.UNCONFIRMED),
+        ({"state": MessageState.QUEUED, "attempts": 1}, MessageState.QUEUED),
+        ({"state": MessageState.SUBMITTED, "attempts": 1}, MessageState.SUBMITTED),
+        ({"state": MessageState.TYPING, "attempts": 1, "owner": {}}, MessageState.UNCONFIRMED),
+        ({"state": MessageState.FAILED, "attempts": 1}, MessageState.UNCONFIRMED),
+        ({"state": MessageState.HELD, "attempts": 1}, MessageState.HELD),
+        ({"state": MessageState.PARKED, "attempts": 0}, MessageState.HELD),
+    ],
+)
+def test_what_was_typed_since_the_copy_is_not_typed_again(root, workspace, reopened, since, state) -> None:
+    """The agent's record does not show it: it is queued there, or stands in the input box."""
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        fleet._access.context.registry.note(lambda it: messages.update(it, "m_held", **since))
+    document = reopened().restore(str(copy), is_confirmed=True)
+    assert document["messages"] == {state: ["m_held"]}
+    assert [found for found, _ in states(reopened(), "m_held")] == [state]
+
+
 def test_a_change_during_a_restore_is_in_the_restored_state_and_not_lost(
     root, workspace, reopened, monkeypatch
 ) -> None:
@@ -568,10 +590,10 @@ def test_a_change_during_a_restore_is_in_the_restored_state_and_not_lost(
     command = threading.Thread(target=type_it)
     settle = restoring.restored_messages.settle
 
-    def begin_and_settle(*given):
+    def begin_and_settle(*given, **options):
         command.start()
         command.join(0.5)
-        return settle(*given)
+        return settle(*given, **options)
 
     other.registry.note(lambda transaction: transaction.log("user", "test", None))
     monkeypatch.setattr(restoring.restored_messages, "settle", begin_and_settle)

@@ -1,7 +1,7 @@
 """Puts the messages of a restored database to rest: the agents may have got them since the copy was made.
 
-mam looks into the agent's own record, and types nothing. Only a message that the agent surely does not have
-stays held.
+mam looks into the state that is replaced, if that can be read, and into the agent's own record, and types
+nothing. Only a message that the agent surely does not have stays held.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from mam.adapters.store.tables import messages
 from mam.app.messages.message_as_text_or_file import carried_text
 from mam.app.observation.conversations import stores_of
-from mam.core.message_rules import FILE, RESTORED, MessageState, state_after_restore
+from mam.core.errors import MamError
+from mam.core.message_rules import DELIVERED, FILE, RESTORED, MessageState, state_after_restore
 from mam.core.session_row import current_conversation
 from mam.core.times import parse_stamp
 
@@ -30,28 +31,55 @@ _MOST_TURNS, _MOST_CONVERSATIONS = 2000, 5
 _SLACK_SECONDS = 2.0
 
 
-def settle(context: Context, transaction: Transaction, root_id: str) -> dict[MessageState, list[str]]:
-    """Give each open message the state that can be proven; return the ids by state."""
+def settle(
+    context: Context, transaction: Transaction, root_id: str, *, is_replaced: bool
+) -> dict[MessageState, list[str]]:
+    """Give each open message the state that can be proven; return the ids by state.
+
+    With `is_replaced` the registry still has the state that this one replaces.
+    """
     settled: dict[MessageState, list[str]] = {}
     records: dict[str, _Record] = {}
     for message in messages.open_of(transaction):
         row = transaction.get(message.session_id)
         if message.session_id not in records and row is not None:
             records[message.session_id] = _Record(context, row, root_id)
-        state = _state_of(transaction, message, records.get(message.session_id))
+        former = _former(context, message.id) if is_replaced else None
+        state = _state_since(message, former)
+        if state is None:
+            state = _state_of(transaction, message, records.get(message.session_id))
         settled.setdefault(state, []).append(message.id)
         if state == MessageState.HELD:
             continue
-        is_proven = state == MessageState.SUBMITTED
+        is_proven = state in DELIVERED
+        evidence = former.evidence if former is not None and former.state == state else "transcript"
         messages.update(
             transaction,
             message.id,
             state=state,
             reason=None if is_proven else RESTORED,
-            evidence="transcript" if is_proven else None,
+            evidence=evidence if is_proven else None,
             owner=None,
         )
     return settled
+
+
+def _former(context: Context, message_id: str) -> Message | None:
+    try:
+        return context.registry.peek(lambda transaction: messages.find(transaction, message_id), None)
+    except MamError:
+        # The state that is replaced is damaged, or of a newer mam.
+        return None
+
+
+def _state_since(message: Message, former: Message | None) -> MessageState | None:
+    """Return the state that follows from the replaced state; None if nobody has typed the message since.
+
+    The agent's own record may not show it yet: the agent has queued it, or it stands in the input box.
+    """
+    if former is None or former.state == MessageState.HELD or former.attempts <= message.attempts:
+        return None
+    return former.state if former.state in DELIVERED else MessageState.UNCONFIRMED
 
 
 def _state_of(transaction: Transaction, message: Message, record: _Record | None) -> MessageState:

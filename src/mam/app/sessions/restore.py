@@ -318,7 +318,9 @@ class _Restore(StateRebuild):
             context, self.caller, transaction, self.root_id, panes
         )
         take_back.end_lost_teams(transaction, panes.values())
-        self.done["messages"] = restored_messages.settle(context, transaction, self.root_id)
+        self.done["messages"] = restored_messages.settle(
+            context, transaction, self.root_id, is_replaced=self.goes_back
+        )
         self._settle_jobs(transaction, panes)
 
     def _settle_jobs(self, transaction: Transaction, panes: dict[str, MarkedPane]) -> None:

@@ -126,6 +126,7 @@ def _at_rest(document: Document) -> list[str]:
         for state, word in (
             ("held", "messages still held"),
             ("submitted", "messages that the agents have got since"),
+            ("queued", "messages that the agents have queued since"),
             ("unconfirmed", "messages of which nobody can tell that (look: mam read)"),
             ("parked", "parked messages (mam inbox --release ID…, or all)"),
         )
