@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,38 @@ def test_the_names_give_the_order_also_after_the_clock_was_put_back(store, tmp_p
     assert listed(tmp_path) == [(NOON + count, "manual", False) for count in (2, 1, 0)]
 
 
+def test_a_name_that_mam_does_not_give_is_no_copy(store, tmp_path) -> None:
+    made(store, tmp_path, MANUAL, NOON)
+    for name in ("99999999T999999Z-change.db", "99991231T235959Z-change.db", "2026١١١٨T000000Z-change.db"):
+        (tmp_path / name).write_bytes(b"x")
+    assert listed(tmp_path) == [(NOON, "manual", False)]
+    made(store, tmp_path, MANUAL, NOON)
+    assert listed(tmp_path)[0] == (NOON + 1, "manual", False)
+
+
+def test_an_unfinished_copy_has_a_name_that_nobody_can_guess_and_is_private(
+    store, tmp_path, monkeypatch
+) -> None:
+    """In a folder such as /tmp somebody else may have made a file of a name that is known."""
+    planted = tmp_path / f"copy.db.{os.getpid()}.new"
+    planted.write_bytes(b"somebody else's")
+    planted.chmod(0o666)
+    inode = planted.stat().st_ino
+    connection = sqlite3.connect(store.paths.db)
+    backup_file.write(connection, str(tmp_path / "copy.db"), facts(store))
+    connection.close()
+    copy = (tmp_path / "copy.db").stat()
+    assert (copy.st_ino != inode, copy.st_mode & 0o777) == (True, 0o600)
+    assert planted.read_bytes() == b"somebody else's"
+    monkeypatch.setattr(os, "urandom", bytes)
+    (tmp_path / f"copy.db.{bytes(8).hex()}.new").write_bytes(b"somebody else's")
+    connection = sqlite3.connect(store.paths.db)
+    with pytest.raises(MamError):
+        backup_file.write(connection, str(tmp_path / "copy.db"), facts(store))
+    connection.close()
+    assert (tmp_path / f"copy.db.{bytes(8).hex()}.new").read_bytes() == b"somebody else's"
+
+
 def test_copies_of_a_root_are_listed_with_those_from_before_it_had_an_id(store, tmp_path) -> None:
     user = str(tmp_path)
     for root_id, now in ((None, NOON), (ROOT_ID, NOON + 60)):
@@ -207,7 +240,12 @@ def test_a_table_that_no_mam_has_written_is_refused(store, values) -> None:
         connection.execute("INSERT INTO backup VALUES(?, ?)", (key, json.dumps(value)))
     with pytest.raises(RegistryCorrupt):
         backup_file.read_facts(connection, "x")
-    connection.execute("UPDATE backup SET value='{'")
+    for value in ("{", None, 7, b"\xff", "1" + "0" * 400, "[" * 100_000):
+        connection.execute("UPDATE backup SET value=?", (value,))
+        with pytest.raises(RegistryCorrupt):
+            backup_file.read_facts(connection, "x")
+    connection.execute("DROP TABLE backup")
+    connection.execute("CREATE TABLE backup AS SELECT 1, 2, 3")
     with pytest.raises(RegistryCorrupt):
         backup_file.read_facts(connection, "x")
 
@@ -230,6 +268,31 @@ def test_a_link_or_a_pipe_is_not_opened(tmp_path) -> None:
     for name in ("link", "pipe"):
         with pytest.raises(MamError), backup_file.open_copy(str(tmp_path / name)):
             pass
+
+
+def test_folders_of_copies_are_private(store, tmp_path) -> None:
+    folder = tmp_path / "user" / "backups" / ROOT_ID
+    with backup_file.only_one(str(folder)):
+        modes = [path.stat().st_mode & 0o777 for path in (folder, folder.parent, folder.parent.parent)]
+    assert modes == [0o700] * 3
+
+
+def test_a_copy_is_edited_beside_the_others_and_not_in_a_folder_of_all(store, tmp_path, monkeypatch) -> None:
+    """A process that is killed leaves its file there, and the next one removes it."""
+    made(store, tmp_path, MANUAL, NOON)
+    (copy,) = backup_file.copies_in(str(tmp_path))
+    backup_file.compress(copy.path)
+    (copy,) = backup_file.copies_in(str(tmp_path))
+    monkeypatch.setattr(tempfile, "mkdtemp", None)
+    modes = []
+
+    def work(connection) -> None:
+        modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.glob("*.new"))
+        connection.execute("DELETE FROM log")
+
+    assert backup_file.edit(copy, work)
+    assert modes == [0o600]
+    assert not list(tmp_path.glob("*.new"))
 
 
 def test_what_a_dead_process_left_is_removed_later(tmp_path) -> None:

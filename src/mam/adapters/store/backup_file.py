@@ -8,7 +8,6 @@ is complete and on the disk. All but the newest copies of a root are compressed 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import sqlite3
@@ -16,7 +15,7 @@ import stat
 from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import database
-from mam.adapters.system.atomic_file import discard, flush_folder
+from mam.adapters.system.atomic_file import discard, flush_folder, make_private_folder
 from mam.core.backup_rotation import MIGRATION, Copy
 from mam.core.errors import DiskFull, RegistryBusy
 from mam.core.job_event import is_job_id
@@ -31,19 +30,21 @@ if TYPE_CHECKING:
 BACKUPS = "backups"
 _BEFORE_MIGRATION = "before-migration-of-"
 _PACKED, _UNFINISHED = ".gz", ".new"
-_NAME = re.compile(r"(\d{8}T\d{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
+_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
 _MAGIC = b"\x1f\x8b"
 # Measured on a database of 23 MB: level 6 makes a third of it at 36 MB/s; LZMA a quarter at 2 MB/s.
 _LEVEL = 6
 # A compressed file that somebody hands over may claim to be of any size.
 _LARGEST, _PIECE = 8 << 30, 1 << 20
 _LONGEST_TOKEN = 4096
+# The year 9999 begins.
+_LAST_TIME = 253370764800.0
 # An automatic copy leaves so many bytes of the disk free.
 _ROOM = 16 << 20
 _LOCK, _PATIENCE = "queue", 10.0
 # A process that writes a file for so long is not there any more.
 _STRAY_SECONDS = 3600.0
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # What a copy says about itself in one text each.
 _TEXTS = ("reason", "registry", "root", "state", "version")
 
@@ -139,22 +140,29 @@ def copies_in(folder: str) -> list[Copy]:
             # A crash may leave a file beside the compressed one that takes its place.
             if match is None or (match[3] and name.removesuffix(_PACKED) in entries):
                 continue
+            moment = _seconds(match[1])
+            if moment is None:
+                continue
             with suppress(FileNotFoundError):
                 facts = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(facts.st_mode):
                     reason = MIGRATION if match[2].startswith(_BEFORE_MIGRATION) else match[2]
-                    moment = _seconds(match[1])
                     listed.append(
                         Copy(entry.path, moment, reason, facts.st_size, is_compressed=bool(match[3]))
                     )
         return listed
 
 
-def _seconds(moment: str) -> float:
+def _seconds(moment: str) -> float | None:
+    """Return the time that a name says; None if it says none, or one after which no name has room."""
     import calendar
     import time
 
-    return float(calendar.timegm(time.strptime(moment, "%Y%m%dT%H%M%SZ")))
+    try:
+        seconds = float(calendar.timegm(time.strptime(moment, "%Y%m%dT%H%M%SZ")))
+    except ValueError:
+        return None
+    return seconds if seconds < _LAST_TIME else None
 
 
 def new_path(folder: str, reason: str, now: float, *, schema_number: str = "", prefix: str = "") -> str:
@@ -184,17 +192,22 @@ def write(
     so that no damaged copy takes the place of a sound one. `is_compact` leaves out the free space, which
     may hold what was deleted. Raises a MamError if the copy cannot be made, and leaves nothing then.
     """
-    unfinished = f"{path}.{os.getpid()}{_UNFINISHED}"
+    unfinished = _unfinished(path)
     with database.errors(path):
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private_folder(os.path.dirname(path))
+        handle = os.open(unfinished, _FLAGS, 0o600)
         with _finished_or_removed(unfinished, path):
-            handle = os.open(unfinished, _FLAGS, 0o600)
             try:
                 # The log of the source is part of the copy already; a copy is one file.
                 _fill(connection, unfinished, facts, is_checked=is_checked, is_compact=is_compact)
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+def _unfinished(path: str) -> str:
+    """Return a name for a copy that is being made. In a folder such as /tmp others may make files as well."""
+    return f"{path}.{os.urandom(8).hex()}{_UNFINISHED}"
 
 
 @contextmanager
@@ -263,18 +276,27 @@ def read_facts(connection: sqlite3.Connection, path: str) -> BackupFacts | None:
             "SELECT 1 FROM sqlite_master WHERE type='table' AND name='backup'"
         ).fetchone():
             return None
-        values = {key: json.loads(value) for key, value in connection.execute("SELECT * FROM backup")}
+        values = _values(connection, path)
     texts = {name: value for name, value in values.items() if name in _TEXTS and isinstance(value, str)}
     root_id, tokens, made_at = (values.get(name) for name in ("root_id", "tokens", "made_at"))
     if not (
         len(texts) == len(_TEXTS)
         and (root_id is None or isinstance(root_id, str))
         and isinstance(made_at, float | int)
-        and math.isfinite(made_at)
+        and abs(made_at) < _LAST_TIME
         and (tokens is None or _are_tokens(tokens))
     ):
         raise database.damaged(path, "its table 'backup' is not readable")
     return BackupFacts(root_id=root_id, made_at=float(made_at), tokens=tokens, **texts)
+
+
+def _values(connection: sqlite3.Connection, path: str) -> dict[str, Any]:
+    values = {}
+    for row in connection.execute("SELECT * FROM backup"):
+        if len(row) != 2 or not isinstance(row[1], str):
+            raise database.damaged(path, "its table 'backup' is not readable")
+        values[row[0]] = json.loads(row[1])
+    return values
 
 
 def _are_tokens(document: object) -> bool:
@@ -297,17 +319,10 @@ def open_copy(path: str) -> Iterator[str]:
     import shutil
     import tempfile
 
-    with database.errors(path):
-        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-    with file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise database.damaged(path, "it is not a regular file")
-        with database.errors(path):
-            is_packed = file.read(len(_MAGIC)) == _MAGIC
+    with _opened(path) as (file, is_packed):
         if not is_packed:
             yield path
             return
-        file.seek(0)
         folder = tempfile.mkdtemp(prefix="mam-backup-")
         try:
             name = os.path.join(folder, "copy.db")
@@ -318,12 +333,27 @@ def open_copy(path: str) -> Iterator[str]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[BinaryIO, bool]]:
+    """Open a copy; tell whether it is compressed. A link, a pipe and all else that is no file is refused."""
+    with database.errors(path):
+        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise database.damaged(path, "it is not a regular file")
+        with database.errors(path):
+            is_packed = file.read(len(_MAGIC)) == _MAGIC
+            file.seek(0)
+        yield file, is_packed
+
+
 def _unpack(file: BinaryIO, name: str, path: str) -> None:
+    """Unpack a file into a new private one."""
     import gzip
     import zlib
 
     length = 0
-    with gzip.GzipFile(fileobj=file) as source, open(name, "xb") as target:
+    with gzip.GzipFile(fileobj=file) as source, os.fdopen(os.open(name, _FLAGS, 0o600), "wb") as target:
         try:
             while piece := source.read(_PIECE):
                 length += len(piece)
@@ -347,10 +377,10 @@ def _pack(path: str, packed: str) -> None:
     import gzip
     import shutil
 
-    unfinished = f"{packed}.{os.getpid()}{_UNFINISHED}"
-    with _finished_or_removed(unfinished, packed), open(path, "rb") as source:
+    unfinished = _unfinished(packed)
+    with open(path, "rb") as source:
         handle = os.open(unfinished, _FLAGS, 0o600)
-        with os.fdopen(handle, "wb") as file:
+        with _finished_or_removed(unfinished, packed), os.fdopen(handle, "wb") as file:
             with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, filename="") as target:
                 shutil.copyfileobj(source, target, _PIECE)
             file.flush()
@@ -362,14 +392,21 @@ def edit(copy: Copy, work: Callable[[sqlite3.Connection], None]) -> bool:
 
     A new file takes the place of the copy. It has no free space: what was deleted is not left there.
     """
-    plain = copy.path.removesuffix(_PACKED)
-    unfinished = f"{plain}.{os.getpid()}{_UNFINISHED}"
+    # In the folder of the copies: what a crash leaves there is removed later.
+    unfinished = _unfinished(copy.path.removesuffix(_PACKED))
     with database.errors(copy.path), ExitStack() as stack:
         # The edited file is removed, unless it took the place of the copy.
         stack.callback(_discard_database, unfinished)
-        with open_copy(copy.path) as source:
-            database.copy_regular(source, unfinished, is_required=True, largest=_LARGEST)
-        if not _changed(unfinished, work):
+        with _opened(copy.path) as (file, is_packed):
+            if is_packed:
+                _unpack(file, unfinished, copy.path)
+            else:
+                database.copy_regular(copy.path, unfinished, is_required=True, largest=_LARGEST)
+        try:
+            is_changed = _changed(unfinished, work)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise database.damaged(copy.path, "it has a record that no mam has written") from error
+        if not is_changed:
             return False
         if copy.is_compressed:
             _pack(unfinished, copy.path)
@@ -422,7 +459,7 @@ def take_over(folder: str, former: str) -> None:
     """Move the copies that were made before the root had an id to the others."""
     with database.errors(folder):
         for copy in copies_in(former):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            make_private_folder(folder)
             os.rename(copy.path, os.path.join(folder, os.path.basename(copy.path)))
         with suppress(OSError):
             # It does not exist, or something else is in it.
@@ -449,7 +486,7 @@ def only_one(folder: str) -> Iterator[None]:
     from mam.adapters.store import fifo_lock
 
     with database.errors(folder):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private_folder(folder)
         try:
             with fifo_lock.hold(os.path.join(folder, _LOCK), _PATIENCE):
                 for entry in os.scandir(folder):

@@ -95,7 +95,8 @@ def schema_number(connection: sqlite3.Connection) -> tuple[int, int]:
         if "no such table" not in str(error):
             raise
         return major, 0
-    minor = json.loads(row[0]) if row else 0
+    # In a file of somebody else it may be anything.
+    minor = json.loads(row[0]) if row and isinstance(row[0], str) else 0
     return major, minor if isinstance(minor, int) else 0
 
 
@@ -240,7 +241,12 @@ def read_meta(connection: sqlite3.Connection, path: str, keys: Sequence[str]) ->
             return {}
         marks = ", ".join("?" * len(keys))
         rows = connection.execute(f"SELECT key, value FROM meta WHERE key IN ({marks})", tuple(keys))  # noqa: S608
-        return {key: json.loads(value) for key, value in rows}
+        values = {}
+        for key, value in rows:
+            if not isinstance(value, str):
+                raise damaged(path, f"the record of {key} is not readable")
+            values[key] = json.loads(value)
+        return values
 
 
 def has_additions(connection: sqlite3.Connection, additions: Sequence[Addition]) -> bool:

@@ -16,7 +16,7 @@ from mam.adapters.store import checked_copy, database, fifo_lock, schema
 from mam.adapters.store.root_paths import RootPaths
 from mam.adapters.store.rows_and_log import Transaction
 from mam.adapters.store.yaml.swap import swap
-from mam.adapters.system.atomic_file import flush_folder
+from mam.adapters.system.atomic_file import flush_folder, make_private_folder
 from mam.core.errors import MamError, NotAllowed, RegistryBusy
 
 TYPE_CHECKING = False
@@ -49,7 +49,8 @@ class StateReplacement:
             if os.path.lexists(self.former.state):
                 _check_owner(self.former.state)
         with database.errors(self.kept):
-            os.makedirs(self.kept, mode=0o700)
+            make_private_folder(os.path.dirname(self.kept))
+            os.mkdir(self.kept, 0o700)
             if os.path.lexists(self.paths.state):
                 self._keep(self.paths.state, _UNFINISHED)
             if os.path.lexists(self.former.yaml):

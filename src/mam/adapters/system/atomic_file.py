@@ -71,6 +71,18 @@ def discard(path: str) -> None:
         return
 
 
+def make_private_folder(path: str) -> None:
+    """Make a folder, and the missing ones above it, private to the user; one that exists stays as it is."""
+    parent = os.path.dirname(path)
+    if parent != path and not os.path.isdir(parent):
+        make_private_folder(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
 def flush_folder(folder: str) -> None:
     """Send the names in a folder to the disk, so that a rename survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
