@@ -76,6 +76,10 @@ def full(*_arguments, **_options):
     raise OSError(28, "No space left on device")
 
 
+def broken(*_arguments):
+    raise KeyError("not expected")
+
+
 class TestCopy:
     def test_e5_a_copy_has_the_tokens_and_is_found_by_the_root(self, fleet, context) -> None:
         job_id = record_job(context, fleet.caller, new_id(), "do it").id
@@ -290,6 +294,26 @@ class TestTask:
             change(context)
             with pytest.raises(DiskFull):
                 passed(task)
+
+    def test_an_unexpected_error_is_told_and_does_not_end_the_copies(
+        self, context, task, monkeypatch
+    ) -> None:
+        passed(task)
+        monkeypatch.setattr(backup_task, "_AGAIN", 0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(backup_task.backup, "make_copy", broken)
+            change(context)
+            for _ in range(2):
+                with pytest.raises(KeyError):
+                    passed(task)
+        passed(task)
+        assert entries_in(backup.listed(context)[0].path) == 1
+
+    def test_an_unexpected_error_at_the_end_is_returned(self, context, monkeypatch) -> None:
+        task = BackupTask(context)
+        task.tick()
+        monkeypatch.setattr(backup_task.backup, "make_copy", broken)
+        assert isinstance(task.close(), MamError)
 
     def test_the_last_changes_are_copied_at_the_end(self, context) -> None:
         task = BackupTask(context)

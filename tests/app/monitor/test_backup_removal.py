@@ -19,7 +19,7 @@ from mam.app.jobs.new_job import new_id, record_job
 from mam.app.monitor import backup, backup_removal, doctor
 from mam.app.monitor.retention import remove_some
 from mam.core.backup_rotation import CHANGE, MIGRATION
-from mam.core.errors import DiskFull
+from mam.core.errors import DiskFull, MamError
 
 CONVERSATION = "0f0e0d0c-1111-4222-8333-444455556666"
 OLD = 100 * 86400.0
@@ -209,7 +209,7 @@ def test_what_was_removed_once_is_not_looked_for_again(fleet, context, copies, m
 def test_another_history_of_the_database_is_looked_through_from_its_beginning(fleet, context, copies) -> None:
     forget(fleet, "s_00000001")
     marker = Path(backup.folder_of(context)) / "last_removal.json"
-    for text in ("[1, 5.0]", "[9999, 5.0]", "[9", "", "7", "[1]"):
+    for text in ("[1, 5.0]", "[9999, 5.0]", "[9", "", "7", "[1]", "null", "[[], 5.0]", "[1e400, 1]", "[" * 100_000):
         marker.write_text(text, encoding="utf-8")
         backup_removal.remove_from_copies(context)
         assert json.loads(marker.read_text(encoding="utf-8"))[0] not in (1, 9999)
@@ -237,6 +237,17 @@ def test_a_failure_is_a_warning_that_names_the_copy_and_the_next_one_tries_again
     assert [len(sessions(copy)) for copy in copies] == [1, 1, 2]
     backup_removal.remove_from_copies(context)
     assert [len(sessions(copy)) for copy in copies] == [1, 1, 1]
+
+
+def test_a_copy_with_a_row_that_no_mam_wrote_keeps_nothing_in_the_others(fleet, context, copies) -> None:
+    connection = sqlite3.connect(copies[0].path)
+    connection.execute("UPDATE sessions SET data='[]' WHERE id='s_00000001'")
+    connection.commit()
+    connection.close()
+    purge(context)
+    with pytest.raises(MamError, match=copies[0].path):
+        backup_removal.remove_from_copies(context)
+    assert all(CONVERSATION.encode() not in content(copy) for copy in copies[1:])
 
 
 def test_a_copy_that_cannot_be_written_stays_as_it_was(context, copies, monkeypatch) -> None:

@@ -61,10 +61,10 @@ def _last(marker: str) -> tuple[int, float] | None:
                 number, at = json.load(file)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             # All are removed again, which changes nothing where they are gone.
             return None
-    return number, at
+    return (number, at) if type(number) is int and isinstance(at, float | int) else None
 
 
 def remove_now(context: Context) -> None:

@@ -11,10 +11,11 @@ import threading
 import time
 
 from mam.adapters.store import database
+from mam.app.context.setting_aside import reason_of
 from mam.app.monitor import backup
 from mam.app.monitor.backup_removal import remove_from_copies
 from mam.core.backup_rotation import CHANGE
-from mam.core.errors import MamError
+from mam.core.errors import MamError, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class BackupTask:
         error = thread.error
         if error is None:
             self._problem = ""
+        elif not isinstance(error, MamError):
+            raise error
         elif error.message != self._problem:
             self._problem = error.message
             raise error
@@ -126,6 +129,8 @@ class BackupTask:
                     remove_from_copies(self.context)
         except MamError as error:
             return error
+        except Exception as error:
+            return Unavailable(f"the last changes were not copied: {reason_of(error)}")
         finally:
             self.context.close()
         return None
@@ -137,7 +142,7 @@ class _CopyThread(threading.Thread):
     def __init__(self, context: Context) -> None:
         super().__init__(daemon=True)
         self.context = context
-        self.error: MamError | None = None
+        self.error: Exception | None = None
         # Whether the copy was made; `error` may then say that an older one cannot be changed.
         self.is_done = False
         self.seconds = 0.0
@@ -151,7 +156,8 @@ class _CopyThread(threading.Thread):
                 self.is_done = True
             finally:
                 remove_from_copies(self.context)
-        except MamError as error:
+        except Exception as error:
+            # The resident raises it: nobody sees what a thread raises.
             self.error = error
         finally:
             self.seconds = time.monotonic() - begun
