@@ -128,6 +128,26 @@ def forget(fleet, session_id: str) -> None:
     fleet._access.has_removed = True
 
 
+def test_a_copy_that_is_made_later_has_nothing_that_was_deleted(quick_path, home, monkeypatch) -> None:
+    """Debian builds SQLite so that it overwrites what it deletes; elsewhere that is off."""
+    connect = sqlite3.connect
+
+    def connect_as_elsewhere(*given, **options):
+        connection = connect(*given, **options)
+        connection.execute("PRAGMA secure_delete=OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect_as_elsewhere)
+    with mam.open(str(quick_path)) as fleet:
+        fleet.init()
+        context = fleet._access.context
+        context.registry.change(lambda transaction: transaction.add(row(1)))
+        context.registry.change(lambda transaction: transaction.remove("s_00000001"))
+        context.registry.show()
+        copy = backup.make_copy(context, CHANGE)
+    assert CONVERSATION.encode() not in content(copy)
+
+
 @pytest.mark.promise("P11")
 @pytest.mark.starts
 def test_a_forgotten_session_leaves_every_copy(tmux_server, fleet, context, copies) -> None:

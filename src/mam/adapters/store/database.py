@@ -77,6 +77,8 @@ def _open(path: str, major: int, minor: int) -> sqlite3.Connection:
             raise too_new(connection, path, f"{major}.{minor}")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA trusted_schema=OFF")
+        # What is deleted is overwritten, or it would be found in each copy. Only some builds do so by default.
+        connection.execute("PRAGMA secure_delete=ON")
     except BaseException:
         connection.close()
         raise
