@@ -1,7 +1,8 @@
 """Which copies of a root's state are kept. Pure.
 
 A copy that mam made after a change is kept while it is the last one of its hour, for a day, or of its day,
-for a week. A copy that a verb made is kept for a week, and one from before a migration for thirty days.
+for a week. A copy that a verb made or restored from is kept for a week, and one from before a migration for
+thirty days.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 CHANGE, MANUAL, MIGRATION = "change", "manual", "migration"
+# A copy of a change from which a root was restored.
+RESTORED = "restored"
 _HOUR, _DAY = 3600, 86400
 _HOURLY_SECONDS, _DAILY_SECONDS, _MIGRATION_SECONDS = _DAY, 7 * _DAY, 30 * _DAY
 # All copies together take at most so many sizes of the database, or as much as a small one may take.

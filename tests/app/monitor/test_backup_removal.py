@@ -229,7 +229,18 @@ def test_what_was_removed_once_is_not_looked_for_again(fleet, context, copies, m
 def test_another_history_of_the_database_is_looked_through_from_its_beginning(fleet, context, copies) -> None:
     forget(fleet, "s_00000001")
     marker = Path(backup.folder_of(context)) / "last_removal.json"
-    for text in ("[1, 5.0]", "[9999, 5.0]", "[9", "", "7", "[1]", "null", "[[], 5.0]", "[1e400, 1]", "[" * 100_000):
+    for text in (
+        "[1, 5.0]",
+        "[9999, 5.0]",
+        "[9",
+        "",
+        "7",
+        "[1]",
+        "null",
+        "[[], 5.0]",
+        "[1e400, 1]",
+        "[" * 100_000,
+    ):
         marker.write_text(text, encoding="utf-8")
         backup_removal.remove_from_copies(context)
         assert json.loads(marker.read_text(encoding="utf-8"))[0] not in (1, 9999)

@@ -20,9 +20,10 @@ from mam.adapters.store.tables import jobs, messages, outbox
 from mam.adapters.system import process
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
+from mam.app.monitor import backup
 from mam.app.sessions import restore as restoring
 from mam.core import caller as callers
-from mam.core.backup_rotation import CHANGE
+from mam.core.backup_rotation import CHANGE, RESTORED
 from mam.core.errors import (
     InvalidPath,
     NeedsConfirmation,
@@ -75,6 +76,11 @@ def copy_now(fleet, *, at=None, tokens=True) -> Path:
     facts = backup_file.facts_of(context.paths, context.root_id, now, CHANGE, with_tokens=tokens)
     backup_file.write(context.registry.writer(), path, facts)
     return Path(path)
+
+
+def restored(copy) -> str:
+    """Return the path of a copy after a root was restored from it."""
+    return str(copy).replace("-change.db", "-restored.db")
 
 
 def lose(workspace) -> None:
@@ -249,7 +255,7 @@ def test_d3_panes_are_taken_back_that_the_copy_does_not_have(fleet, workspace, r
     again = reopened()
     document = again.restore()
     assert sorted(document["sessions_taken_back"]) == ["ended", "new"]
-    assert document["file"] == str(copy)
+    assert document["file"] == restored(copy)
     rows = {row["name"]: row for row in again.sessions.ls()["sessions"]}
     for session in (ended, new):
         row = rows[session.name]
@@ -320,8 +326,8 @@ def test_e5_a_damaged_page_comes_back_and_the_answer_says_from_where(root, works
     assert (preview["changed"], preview["dry_run"]) == (False, True)
     assert (workspace / ".mam" / "state.db").read_bytes() == bytes_before
     document = reopened().restore()
-    assert (document["source"], document["file"]) == ("salvage", str(copy))
-    assert document["salvage"]["copy"] == str(copy)
+    assert (document["source"], document["file"]) == ("salvage", restored(copy))
+    assert document["salvage"]["copy"] == restored(copy)
     damaged_tables = {page["table"]: page for page in document["salvage"]["pages"]}
     assert {"sessions", "jobs"} <= set(damaged_tables)
     assert document["salvage"]["sources"]["messages"] == {"tree": 2, "leaf": 0, "copy": 0}
@@ -369,7 +375,8 @@ def test_an_older_copy_serves_where_the_newest_is_not_readable(root, workspace, 
     lose(workspace)
     document = reopened().restore()
     assert [entry["file"] for entry in document["tried"]] == [str(newer)]
-    assert document["file"] == f"{older}.gz"
+    assert document["file"] == restored(f"{older}.gz")
+    assert Path(document["file"]).exists()
     assert document["kept"] is None
     assert reopened().sessions.names() == ["one"]
 
@@ -384,6 +391,61 @@ def test_what_was_forgotten_since_the_copy_does_not_come_back(root, workspace, r
     reopened().restore()
     again = reopened()
     assert (again.sessions.names(), again.jobs.list()) == ([], [])
+
+
+def test_later_copies_do_not_take_the_place_of_the_one_that_was_restored(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+    lose(workspace)
+    document = reopened().restore()
+    assert document["file"] == restored(copy)
+    context = reopened()._access.context
+    for _ in range(3):
+        backup.make_copy(context, CHANGE)
+    reasons = [found.reason for found in backup.listed(context)]
+    assert reasons.count(RESTORED) == 1, reasons
+    assert reopened().restore(f"{document['file']}.gz", is_confirmed=True)["file"] == f"{document['file']}.gz"
+
+
+def test_an_older_copy_with_clearly_more_is_named(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        more = copy_now(fleet, at=1_700_000_000.0)
+        fleet._access.context.registry.change(lambda it: it.remove(ENDED["id"]))
+        copy_now(fleet, at=1_700_000_001.0)
+        copy_now(fleet)
+    backup_file.compress(str(more))
+    lose(workspace)
+    would = reopened().restore(dry_run=True)["older_copy"]
+    document = reopened().restore()
+    assert document["older_copy"] == would
+    assert (would["file"], would["sessions"], would["messages"]) == (f"{more}.gz", 1, 1)
+    back = reopened().restore(would["file"], is_confirmed=True)
+    assert (back["older_copy"], reopened().sessions.names()) == (None, ["one"])
+
+
+def test_what_a_killed_restore_left_is_below_the_user_state_and_goes(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        folder = Path(fleet._access.context.user_state.folder, "scratch")
+    backup_file.compress(str(copy))
+    seen = []
+
+    def look(*_given):
+        seen.extend((entry.stat().st_mode & 0o777, entry.name) for entry in folder.iterdir())
+
+    stray = folder / "stray.new"
+    stray.mkdir(parents=True, mode=0o700)
+    (stray / "source.db").touch()
+    os.utime(stray, (1, 1))
+    lose(workspace)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state_replacement.StateReplacement, "exchange", look)
+        reopened().restore(dry_run=True)
+        with pytest.raises(RootMissing):
+            reopened().restore()
+    assert {mode for mode, _ in seen} == {0o700}
+    assert not stray.exists()
+    assert list(folder.iterdir()) == []
 
 
 def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspace, reopened) -> None:
@@ -661,7 +723,8 @@ def test_an_interrupted_exchange_is_finished(root, workspace, reopened, monkeypa
     rename, count = os.rename, iter(range(10))
 
     def die(*given):
-        if next(count) == 1:
+        # The first one renames the copy.
+        if next(count) == 2:
             os._exit(9)
         rename(*given)
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import database
 from mam.adapters.system.atomic_file import discard, flush_folder, make_private_folder
-from mam.core.backup_rotation import MIGRATION, Copy
+from mam.core.backup_rotation import CHANGE, MIGRATION, RESTORED, Copy
 from mam.core.errors import DiskFull, RegistryBusy
 from mam.core.job_event import is_job_id
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.root_paths import RootPaths
 
-BACKUPS = "backups"
+BACKUPS, _SCRATCH = "backups", "scratch"
 _BEFORE_MIGRATION = "before-migration-of-"
 _PACKED, _UNFINISHED = ".gz", ".new"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
@@ -310,11 +310,58 @@ def _are_tokens(document: object) -> bool:
     )
 
 
+def keep_longer(path: str, user_folder: str) -> str:
+    """Give a copy of a change in the user state the reason `restored`; return its path.
+
+    So the copies that follow do not take its place. All others stay a week or longer anyway, and any other
+    file is not mam's to rename.
+    """
+    folder, name = os.path.split(path)
+    match = _NAME.fullmatch(name)
+    home = os.path.realpath(os.path.join(user_folder, BACKUPS))
+    if match is None or match[2] != CHANGE or os.path.dirname(os.path.realpath(folder)) != home:
+        return path
+    with only_one(folder), database.errors(path):
+        # It may have been compressed, or dropped, since somebody saw it.
+        for ending in dict.fromkeys((match[3] or "", _PACKED)):
+            plain = os.path.join(folder, f"{match[1]}-{{}}.db{ending}")
+            if os.path.lexists(plain.format(CHANGE)):
+                os.rename(plain.format(CHANGE), plain.format(RESTORED))
+                flush_folder(folder)
+                return plain.format(RESTORED)
+    return path
+
+
 @contextmanager
-def open_copy(path: str) -> Iterator[str]:
+def scratch(user_folder: str) -> Iterator[str]:
+    """Give a private folder in the user state until the block ends: a copy may hold secrets."""
+    import shutil
+    import tempfile
+
+    remove_stray_scratch(user_folder)
+    parent = os.path.join(user_folder, _SCRATCH)
+    with database.errors(parent):
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+        folder = tempfile.mkdtemp(suffix=_UNFINISHED, dir=parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_stray_scratch(user_folder: str) -> None:
+    """Remove the private folders that dead processes left."""
+    parent = os.path.join(user_folder, _SCRATCH)
+    with database.errors(parent), suppress(FileNotFoundError):
+        _remove_strays(parent)
+
+
+@contextmanager
+def open_copy(path: str, within: str | None = None) -> Iterator[str]:
     """Give the path of the database of a copy. A compressed one is unpacked into a private folder first.
 
-    The path is for `database.connect_to_copy` and for `salvage`: do not open it for writing.
+    That folder lies `within` another one. The path is for `database.connect_to_copy` and for `salvage`: do
+    not open it for writing.
     """
     import shutil
     import tempfile
@@ -323,7 +370,7 @@ def open_copy(path: str) -> Iterator[str]:
         if not is_packed:
             yield path
             return
-        folder = tempfile.mkdtemp(prefix="mam-backup-")
+        folder = tempfile.mkdtemp(suffix=_UNFINISHED, dir=within)
         try:
             name = os.path.join(folder, "copy.db")
             with database.errors(path):
@@ -481,21 +528,30 @@ def check_room(folder: str, size: int) -> None:
 @contextmanager
 def only_one(folder: str) -> Iterator[None]:
     """Let one process at a time add, change and remove copies in a folder; remove what a dead one left."""
-    import time
-
     from mam.adapters.store import fifo_lock
 
     with database.errors(folder):
         make_private_folder(folder)
         try:
             with fifo_lock.hold(os.path.join(folder, _LOCK), _PATIENCE):
-                for entry in os.scandir(folder):
-                    with suppress(FileNotFoundError):
-                        age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-                        if _UNFINISHED in entry.name and age > _STRAY_SECONDS:
-                            os.unlink(entry.path)
+                _remove_strays(folder)
                 yield
         except fifo_lock.QueueStuck:
             raise RegistryBusy(
                 f"another process works on the copies in {folder}", hint="repeat the command"
             ) from None
+
+
+def _remove_strays(folder: str) -> None:
+    import shutil
+    import time
+
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+            if _UNFINISHED not in entry.name or age <= _STRAY_SECONDS:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)

@@ -92,6 +92,7 @@ def make_copy(context: Context, reason: str) -> Copy:
     """
     source, root_id = _source(context), context.root_id
     folder = folder_of(context)
+    backup_file.remove_stray_scratch(context.user_state.folder)
     with backup_file.only_one(folder):
         if root_id is not None:
             backup_file.take_over(

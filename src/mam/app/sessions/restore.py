@@ -29,7 +29,7 @@ from mam.app.messages import restored_messages
 from mam.app.messages.parking import park
 from mam.app.sessions import take_back
 from mam.app.sessions.parking import park_everything
-from mam.app.sessions.restore_source import open_newest, open_source
+from mam.app.sessions.restore_source import open_newest, open_source, richer
 from mam.app.sessions.state_rebuild import StateRebuild
 from mam.core import job_event as events
 from mam.core.errors import Damaged, NeedsConfirmation, Refused, RegistryBusy, RegistryCorrupt, SchemaTooNew
@@ -50,11 +50,14 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.sessions.restore_source import Source
     from mam.app.sessions.take_back import MarkedPane
+    from mam.core.backup_rotation import Copy
     from mam.core.caller import Caller
 
     Document = dict[str, Any]
 
 _COMMAND = "mam restore"
+# So many copies are looked at for more than the chosen one has.
+_MOST_OLDER = 4
 _PARKED = "mam restore parked it: no live pane carries it"
 
 
@@ -82,7 +85,7 @@ def restore(
         work = _Restore(context, caller, here)
         if file is not None:
             file = os.path.join(context.workspace, os.path.expanduser(file))
-            work.use(stack.enter_context(open_source(file)))
+            work.use(stack.enter_context(open_source(file, context.user_state.folder)))
             if here.has_database and not is_confirmed and not dry_run:
                 raise NeedsConfirmation(
                     f"what was done in this root after {stamp(work.made_at)} would be undone; "
@@ -93,6 +96,8 @@ def restore(
             work.use_newest(stack)
         if dry_run:
             return work.preview()
+        # The resident makes a last copy when it ends, which could take the place of this one.
+        work.keep_source()
         with here.at_rest():
             return work.run()
 
@@ -171,6 +176,8 @@ class _Restore(StateRebuild):
         # Whether a file replaces a state that is there.
         self.goes_back = False
         self.tried: list[Document] = []
+        # The copies that are older than the one that mam chose.
+        self.older: list[Copy] = []
         self.tokens: dict[str, str] = {}
         self.is_preview = False
         self.report: checked_copy.CopyReport = checked_copy.CopyReport()
@@ -227,7 +234,9 @@ class _Restore(StateRebuild):
                 hint="to go back in time, name a copy: mam restore FILE; mam backup --list shows them",
             )
         listed = backup_file.copies(context.user_state.folder, here.root_id, context.paths.state)
-        self.source = open_newest(stack, [copy.path for copy in listed], self.tried)
+        folder = context.user_state.folder
+        self.source = open_newest(stack, [copy.path for copy in listed], folder, self.tried)
+        self.older = listed[len(self.tried) + 1 :][:_MOST_OLDER]
         if self.source is not None or here.has_database:
             return
         if self.tried:
@@ -240,14 +249,17 @@ class _Restore(StateRebuild):
             hint="name one: mam restore FILE; or begin anew: mam init" + ("" if here.is_new else " --new"),
         )
 
+    def keep_source(self) -> None:
+        """See that the next automatic copies do not take the place of the copy."""
+        if self.source is not None:
+            self.source.path = backup_file.keep_longer(self.source.path, self.context.user_state.folder)
+
     def preview(self) -> Document:
         """Return what `run` would do; nothing is changed."""
-        import tempfile
-
-        from mam.adapters.store import schema
+        from mam.adapters.store import database, schema
 
         self.is_preview = True
-        with tempfile.TemporaryDirectory(prefix="mam-restore-") as folder:
+        with backup_file.scratch(self.context.user_state.folder) as folder:
             path = os.path.join(folder, "state.db")
             target = database.connect(path, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=True)
             try:
@@ -285,6 +297,10 @@ class _Restore(StateRebuild):
             self._continue_logs(transaction)
             self._put_to_rest(transaction)
             self.rows = transaction.rows()
+            taken = self.report.taken
+            self.done["older_copy"] = richer(
+                self.older, context.user_state.folder, taken.get("sessions", 0), taken.get("messages", 0)
+            )
             transaction.log(
                 self.caller.name,
                 "restore",

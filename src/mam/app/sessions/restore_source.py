@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import stat
 from contextlib import contextmanager
 
 from mam.adapters.store import backup_file, checked_copy, database, incarnation
 from mam.adapters.store.root_identity import ID
 from mam.core.errors import Damaged, InvalidPath, RegistryCorrupt, SchemaTooNew, Unavailable
+from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator, Sequence
     from contextlib import ExitStack
     from typing import Any
+
+    from mam.core.backup_rotation import Copy
 
     Document = dict[str, Any]
 
@@ -62,16 +65,12 @@ class Source:
 
 
 @contextmanager
-def open_source(path: str) -> Iterator[Source]:
+def open_source(path: str, user_folder: str) -> Iterator[Source]:
     """Open a copy; raise InvalidPath for what is no file, and RegistryCorrupt for what mam cannot read."""
-    import shutil
-    import tempfile
-
     facts = _check_regular(path)
-    folder = tempfile.mkdtemp(prefix="mam-restore-")
-    try:
+    with backup_file.scratch(user_folder) as folder:
         private = os.path.join(folder, "source.db")
-        with backup_file.open_copy(path) as plain, database.errors(path):
+        with backup_file.open_copy(path, folder) as plain, database.errors(path):
             for suffix in ("", "-wal"):
                 database.copy_regular(
                     plain + suffix, private + suffix, is_required=not suffix, largest=_LARGEST
@@ -81,18 +80,49 @@ def open_source(path: str) -> Iterator[Source]:
             yield Source(path, private, connection, facts.st_mtime)
         finally:
             connection.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def open_newest(stack: ExitStack, paths: Sequence[str], tried: list[Document]) -> Source | None:
+def open_newest(
+    stack: ExitStack, paths: Sequence[str], user_folder: str, tried: list[Document]
+) -> Source | None:
     """Open the first copy that can be read, until the stack ends; note in `tried` why others cannot."""
     for path in paths:
         try:
-            return stack.enter_context(open_source(path))
+            return stack.enter_context(open_source(path, user_folder))
         except (Damaged, Unavailable, InvalidPath) as error:
             tried.append({"file": path, "problem": error.message})
     return None
+
+
+def richer(copies: Sequence[Copy], user_folder: str, sessions: int, messages: int) -> Document | None:
+    """Return the newest copy that has more sessions, or twice as many messages; None if none has."""
+    for copy in copies:
+        try:
+            counts = _counts(copy.path, user_folder)
+        except (Damaged, Unavailable):
+            # Who wants to restore this one learns then why mam cannot.
+            continue
+        if counts[0] > sessions or (counts[1] > messages and counts[1] >= 2 * messages):
+            made_at = stamp(copy.made_at)
+            return {"file": copy.path, "made_at": made_at, "sessions": counts[0], "messages": counts[1]}
+    return None
+
+
+def _counts(path: str, user_folder: str) -> tuple[int, int]:
+    """Return how many sessions and messages a copy has."""
+    with backup_file.scratch(user_folder) as folder:
+        private = os.path.join(folder, "source.db")
+        with backup_file.open_copy(path, folder) as plain, database.errors(path):
+            database.copy_regular(plain, private, is_required=True, largest=_LARGEST)
+        with database.errors(path):
+            connection = sqlite3.connect(private, isolation_level=None)
+            try:
+                connection.execute("PRAGMA trusted_schema=OFF")
+                (sessions,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
+                (messages,) = connection.execute("SELECT count(*) FROM messages").fetchone()
+            finally:
+                connection.close()
+    return int(sessions), int(messages)
 
 
 def _check_regular(path: str) -> os.stat_result:

@@ -29,6 +29,11 @@ def left_behind(document: Document) -> list[str]:
     return lines
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 session`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def listed(words: list[str]) -> str:
     """Return the first words of a list, and how many more there are."""
     shown = ", ".join(clean(word) for word in words[:MOST_LISTED])

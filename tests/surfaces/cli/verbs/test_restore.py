@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.app.sessions.test_init_ways import plain_fleet
-from tests.app.sessions.test_restore import copy_now, damage, lose, page_of
+from tests.app.sessions.test_restore import copy_now, damage, lose, page_of, restored
 
 import mam
 
@@ -63,5 +63,5 @@ def test_a_damaged_database_says_what_came_from_where(run, copied, workspace) ->
         "sessions: 1 from the damaged database" in answer.out
     )
     assert "\npage " in answer.out
-    assert f"the copy: {copy} of " in answer.out
+    assert f"the copy: {restored(copy)} of " in answer.out
     assert "the former state is kept in " in answer.out

@@ -24,7 +24,7 @@ where. Only a person may use this."""
 EXAMPLES = """
   mam restore                          the state is gone, or damaged
   mam restore --dry-run                show what would be done
-  mam restore ~/monday.mam --yes       go back to a copy, without a question"""
+  mam restore ~/monday.db --yes        go back to a copy, without a question"""
 
 
 def add_options(parser: Parser) -> None:
@@ -53,11 +53,16 @@ def run(call: Invocation) -> int:
 
 
 def _lines(document: Document) -> list[str]:
-    from mam.surfaces.cli.render_rebuild import left_behind, listed
+    from mam.surfaces.cli.render_rebuild import counted, left_behind, listed
     from mam.surfaces.cli.render_sessions import clean
 
     taken = document["taken"]
     lines = [_first_line(document)]
+    older = document["older_copy"]
+    if older is not None:
+        holds = f"{counted(older['sessions'], 'session')}, {counted(older['messages'], 'message')}"
+        path = clean(older["file"], 4096)
+        lines.append(f"an older copy has more: {path} ({holds}); mam restore {path} --yes goes back to it")
     for copy in document["tried"]:
         lines.append(f"not readable: {clean(copy['file'], 4096)}: {clean(copy['problem'], 200)}")
     if document["salvage"] is not None:
