@@ -448,6 +448,19 @@ def test_what_a_killed_restore_left_is_below_the_user_state_and_goes(root, works
     assert list(folder.iterdir()) == []
 
 
+def test_the_copies_of_a_lost_and_of_a_damaged_root_are_listed(root, workspace, reopened) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copies = [str(copy_now(fleet))]
+    damage(workspace, 1)
+    damage(workspace, 1, at=2000)
+    assert [copy["path"] for copy in reopened().monitor.backups()] == copies
+    lose(workspace)
+    below = workspace / "below"
+    below.mkdir()
+    for place in (workspace, below):
+        assert [copy["path"] for copy in reopened(place).monitor.backups()] == copies
+
+
 def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspace, reopened) -> None:
     with mam.open(str(workspace)) as fleet:
         copy = copy_now(fleet)

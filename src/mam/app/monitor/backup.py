@@ -7,7 +7,8 @@ import os
 from mam.adapters.store import backup_file, database
 from mam.core import backup_rotation
 from mam.core.backup_rotation import MANUAL, Copy
-from mam.core.errors import InvalidPath, NoRegistry
+from mam.core.errors import InvalidPath, NoRegistry, RegistryCorrupt, SchemaTooNew
+from mam.core.root_state import RootState
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -71,7 +72,21 @@ def copies(context: Context) -> list[Document]:
 
 def listed(context: Context) -> list[Copy]:
     """Return the copies of this root, the newest first."""
-    return backup_file.copies(context.user_state.folder, context.root_id, context.paths.state)
+    return backup_file.copies(context.user_state.folder, _root_id(context), context.paths.state)
+
+
+def _root_id(context: Context) -> str | None:
+    """Return the id of the root; the recorded one where its state is missing, or cannot be read."""
+    state = context.paths.state
+    known = context.user_state.root_at(state)
+    try:
+        verdict = context.root.verdict()
+    except (RegistryCorrupt, SchemaTooNew):
+        # Another folder at this path would be another root.
+        if known is None or known.inode != os.stat(state).st_ino:
+            raise
+        return known.id
+    return known.id if verdict.state == RootState.MISSING and known is not None else verdict.id
 
 
 def _as_json(context: Context, copy: Copy) -> Document:
@@ -110,7 +125,7 @@ def make_copy(context: Context, reason: str) -> Copy:
 
 def folder_of(context: Context) -> str:
     """Return the folder of the copies of this root."""
-    return backup_file.folder_of(context.user_state.folder, context.root_id, context.paths.state)
+    return backup_file.folder_of(context.user_state.folder, _root_id(context), context.paths.state)
 
 
 def _source(context: Context) -> sqlite3.Connection:

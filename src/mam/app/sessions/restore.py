@@ -30,6 +30,7 @@ from mam.app.messages.parking import park
 from mam.app.sessions import take_back
 from mam.app.sessions.parking import park_everything
 from mam.app.sessions.restore_source import open_newest, open_source, richer
+from mam.app.sessions.restore_summary import summary_of
 from mam.app.sessions.state_rebuild import StateRebuild
 from mam.core import job_event as events
 from mam.core.errors import Damaged, NeedsConfirmation, Refused, RegistryBusy, RegistryCorrupt, SchemaTooNew
@@ -437,7 +438,9 @@ class _Restore(StateRebuild):
             "left_out": report.left_out,
             "left_out_count": report.left_out_count,
             "files_left": self.replacement.aside,
-            "salvage": report.as_json() if isinstance(report, salvage.SalvageReport) else None,
+            "salvage": {**report.as_json(), "summary": summary_of(report)}
+            if isinstance(report, salvage.SalvageReport)
+            else None,
         }
 
 

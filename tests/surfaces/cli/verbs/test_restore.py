@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.app.sessions.test_init_ways import plain_fleet
 from tests.app.sessions.test_restore import copy_now, damage, lose, page_of, restored
 
 import mam
+from mam.adapters.store.salvage import SalvageReport
+from mam.app.sessions.restore_summary import summary_of
+from mam.surfaces.cli.verbs import restore as restore_verb
 
 
 @pytest.fixture
@@ -26,7 +31,7 @@ def test_a_lost_state_comes_back_with_one_command(run, copied, workspace) -> Non
     answer = run("restore")
     assert answer.code == 0
     assert answer.out.splitlines()[1:] == [
-        "brought back: 1 sessions, 1 messages, 1 jobs, 0 tasks",
+        "brought back: 1 session, 1 message, 1 job",
         "messages still held: m_held",
         f"parked jobs (mam job release ID…, or all): {job}",
     ]
@@ -52,16 +57,60 @@ def test_going_back_asks_a_person(run, terminal, copied, workspace) -> None:
 
 def test_a_damaged_database_says_what_came_from_where(run, copied, workspace) -> None:
     copy, _job = copied
-    damage(workspace, page_of(workspace, "sessions"))
+    page = page_of(workspace, "sessions")
+    damage(workspace, page)
     damaged = run("create", "--agent", "practice")
     assert damaged.code == 65
     assert "mam restore brings back what it still holds" in damaged.err
     answer = run("restore")
     assert answer.code == 0, answer
     assert answer.out.startswith("this root is restored from its damaged database\n")
-    assert "sessions: 0 from the damaged database, 1 from the copy" in answer.out or (
-        "sessions: 1 from the damaged database" in answer.out
-    )
-    assert "\npage " in answer.out
+    _first, verdict, *others = answer.out.splitlines()
+    assert re.fullmatch(r"no row is known to be lost; 1 of \d+ pages was damaged", verdict)
+    assert [line.partition(" (")[0] for line in others if line.startswith("page ")] == [f"page {page}"]
+    assert "from the damaged database" not in "".join(others), "no table needed the copy"
     assert f"the copy: {restored(copy)} of " in answer.out
     assert "the former state is kept in " in answer.out
+
+
+PAGE = {"table": "messages", "problem": "it is damaged", "tree": 0, "leaf": 0, "left_out": 0, "from_copy": 0}
+
+
+@pytest.mark.parametrize(
+    ("pages", "sources", "expected"),
+    [
+        (
+            [{"page": 7, "what": "unknown", **PAGE, "table": "open_drifts", "from_copy": None}],
+            {"messages": {"tree": 4, "leaf": 0, "copy": 0}},
+            ["nothing was lost; 1 of 57 pages was damaged, none held rows"],
+        ),
+        (
+            [{"page": 7, "what": "table leaf", **PAGE, "tree": 2, "left_out": 3, "from_copy": 2}],
+            {"messages": {"tree": 2, "leaf": 0, "copy": 2}, "log": {"tree": 9, "leaf": 0, "copy": 0}},
+            [
+                "1 row was lost; 2 came from the copy of then; 1 of 57 pages was damaged",
+                "messages: 2 from the damaged database, 2 from the copy, 1 lost",
+                "page 7 (table leaf of messages): it is damaged; 2 rows read, 3 left out, 2 from the copy",
+            ],
+        ),
+        (
+            [{"page": page, "what": "table leaf", **PAGE} for page in range(20, 32)],
+            {},
+            [
+                "nobody can tell whether a row was lost; 12 of 57 pages were damaged, 12 cannot be read",
+                *(
+                    f"page {page} (table leaf of messages): it is damaged; 0 rows read"
+                    for page in range(20, 30)
+                ),
+                "… and 2 more; --json has all",
+            ],
+        ),
+    ],
+    ids=["no rows", "some rows", "unreadable"],
+)
+def test_the_answer_of_a_salvage_names_only_what_matters(pages, sources, expected) -> None:
+    report = SalvageReport()
+    report.pages, report.sources, report.page_count = pages, sources, 57
+    salvage = {**report.as_json(), "summary": summary_of(report)}
+    lines = restore_verb._salvaged(salvage, {"file": "/x.db", "made_at": "then"})
+    assert lines == [*expected, "the copy: /x.db of then"]

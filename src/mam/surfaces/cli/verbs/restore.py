@@ -67,8 +67,12 @@ def _lines(document: Document) -> list[str]:
         lines.append(f"not readable: {clean(copy['file'], 4096)}: {clean(copy['problem'], 200)}")
     if document["salvage"] is not None:
         lines += _salvaged(document["salvage"], document)
-    counts = [f"{taken.get(name, 0)} {name}" for name in ("sessions", "messages", "jobs", "tasks")]
-    lines.append(f"brought back: {', '.join(counts)}")
+    counts = [
+        counted(taken[f"{noun}s"], noun)
+        for noun in ("session", "message", "job", "task")
+        if taken.get(f"{noun}s")
+    ]
+    lines.append(f"brought back: {', '.join(counts) or 'an empty state'}")
     if document["sessions_taken_back"]:
         lines.append(f"live agents taken back: {listed(document['sessions_taken_back'])}")
     lines += [*_at_rest(document), *left_behind(document)]
@@ -90,36 +94,63 @@ def _first_line(document: Document) -> str:
 
 
 def _salvaged(salvage: Document, document: Document) -> list[str]:
-    """Return for each table and each damaged page what came from where."""
+    """Return what was lost, then the tables and the damaged pages that have to do with it."""
     from mam.surfaces.cli.render_rebuild import MOST_LISTED
     from mam.surfaces.cli.render_sessions import clean
 
-    lines = []
-    for table, sources in salvage["sources"].items():
-        parts = [f"{sources['tree'] + sources['leaf']} from the damaged database"]
-        parts += [f"{sources['copy']} from the copy"] if sources["copy"] else []
+    summary = salvage["summary"]
+    lines = [_verdict(salvage, document)]
+    for table, counts in summary["tables"].items():
+        parts = [f"{counts['database']} from the damaged database"]
+        parts += [f"{counts['copy']} from the copy"] if counts["copy"] else []
+        parts += [f"{counts['lost']} lost"] if counts["lost"] else []
         lines.append(f"{clean(table)}: {', '.join(parts)}")
-    lines += [_page(page) for page in salvage["pages"][:MOST_LISTED]]
-    if len(salvage["pages"]) > MOST_LISTED:
-        lines.append(f"{len(salvage['pages']) - MOST_LISTED} more damaged pages (--json lists them)")
+    pages = [page for page in salvage["pages"] if page["page"] in summary["pages_with_rows"]]
+    lines += [_page(page) for page in pages[:MOST_LISTED]]
+    if len(pages) > MOST_LISTED:
+        lines.append(f"… and {len(pages) - MOST_LISTED} more; --json has all")
     if salvage["wal"]["problem"]:
         lines.append(f"the log of the database: {clean(salvage['wal']['problem'], 200)}")
     if salvage["copy_problem"]:
         lines.append(f"the copy was not readable: {clean(salvage['copy_problem'], 200)}")
     elif document["file"]:
         lines.append(f"the copy: {clean(document['file'], 4096)} of {document['made_at']}")
-    else:
+    elif summary["pages_with_rows"]:
         lines.append("there is no copy, so what the database lacks is lost")
     return lines
 
 
+def _verdict(salvage: Document, document: Document) -> str:
+    from mam.surfaces.cli.render_rebuild import counted
+
+    summary, damaged = salvage["summary"], len(salvage["pages"])
+    lost, unreadable, held = summary["lost"], summary["unreadable_pages"], len(summary["pages_with_rows"])
+    if lost:
+        verdict = f"{counted(lost, 'row')} {'was' if lost == 1 else 'were'} lost"
+    elif unreadable or salvage["wal"]["problem"]:
+        verdict = "nobody can tell whether a row was lost"
+    elif held:
+        verdict = "no row is known to be lost"
+    else:
+        verdict = "nothing was lost"
+    if summary["from_copy"]:
+        verdict += f"; {summary['from_copy']} came from the copy of {document['made_at']}"
+    verdict += f"; {damaged} of {counted(salvage['page_count'], 'page')} {'was' if damaged == 1 else 'were'}"
+    verdict += " damaged"
+    if damaged and not held:
+        verdict += ", none held rows"
+    return verdict + (f", {unreadable} cannot be read" if unreadable else "")
+
+
 def _page(page: Document) -> str:
+    from mam.surfaces.cli.render_rebuild import counted
     from mam.surfaces.cli.render_sessions import clean
 
     what = clean(page["what"]) + (f" of {clean(page['table'])}" if page["table"] else "")
-    counts = f"{page['tree'] + page['leaf']} rows read, {page['left_out']} left out"
-    filled = "" if page["from_copy"] is None else f", {page['from_copy']} from the copy"
-    return f"page {page['page']} ({what}): {clean(page['problem'], 200)}; {counts}{filled}"
+    counts = [f"{counted(page['tree'] + page['leaf'], 'row')} read"]
+    counts += [f"{page['left_out']} left out"] if page["left_out"] else []
+    counts += [f"{page['from_copy']} from the copy"] if page["from_copy"] else []
+    return f"page {page['page']} ({what}): {clean(page['problem'], 200)}; {', '.join(counts)}"
 
 
 def _at_rest(document: Document) -> list[str]:
