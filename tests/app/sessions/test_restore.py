@@ -14,7 +14,7 @@ import pytest
 from tests.app.team_desk import QUICK, said
 
 import mam
-from mam.adapters.store import backup_file, incarnation, state_replacement
+from mam.adapters.store import backup_file, disk_reserve, incarnation, state_replacement
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, messages, outbox
 from mam.adapters.system import process
@@ -36,6 +36,7 @@ from mam.core.errors import (
     SchemaTooNew,
 )
 from mam.core.message_rules import MessageState, state_after_restore
+from mam.core.session_row import current_conversation
 
 # They ask tmux for the panes of the root.
 pytestmark = pytest.mark.starts
@@ -225,6 +226,7 @@ def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
     assert document["messages"]["held"] == [receipt["message_id"] for receipt in held]
     assert document["messages"]["submitted"] == [taken["message_id"]]
     assert document["sessions_taken_back"] == [], "the copy knows all four"
+    assert sorted(document["sessions_still_running"]) == ["a", "b", "c", "d"]
     rows = {row["name"]: row for row in again.sessions.ls()["sessions"]}
     assert {name: (row["id"], row["pane"]["pid"]) for name, row in rows.items()} == before
     assert all(row["tmux_alive"] for row in rows.values())
@@ -240,7 +242,13 @@ def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
         assert again.sessions.stop(name, force=True).session.row["status"] == "stopped"
 
 
-def test_d3_panes_are_taken_back_that_the_copy_does_not_have(fleet, workspace, reopened, hands_on) -> None:
+def conversation_of(fleet, name):
+    return current_conversation(fleet.sessions.get(name).row)
+
+
+def test_d3_panes_are_taken_back_that_the_copy_does_not_have(
+    fleet, workspace, reopened, hands_on, until
+) -> None:
     """Since the copy was made, one session was resumed, one began, and one was stopped."""
     ended = fleet.sessions.create("practice", name="ended", args=QUICK)
     ended.send("hello", timeout=20)
@@ -255,6 +263,8 @@ def test_d3_panes_are_taken_back_that_the_copy_does_not_have(fleet, workspace, r
     again = reopened()
     document = again.restore()
     assert sorted(document["sessions_taken_back"]) == ["ended", "new"]
+    assert document["sessions_still_running"] == []
+    assert document["conversations_unknown"] == ["new"], "it has said nothing yet"
     assert document["file"] == restored(copy)
     rows = {row["name"]: row for row in again.sessions.ls()["sessions"]}
     for session in (ended, new):
@@ -262,6 +272,7 @@ def test_d3_panes_are_taken_back_that_the_copy_does_not_have(fleet, workspace, r
         assert (row["id"], row["status"], row["tmux_alive"]) == (session.id, "running", True)
         assert row["pane"]["pid"] == session.row["pane"]["pid"]
         assert again.messages.send(session.name, "are you there", timeout=20)["state"] == "submitted"
+        until(lambda name=session.name: again.monitor.once() and conversation_of(again, name))
     assert (rows["gone"]["status"], rows["gone"]["tmux_alive"]) == ("running", False)
     again.monitor.once()
     assert again.sessions.get("gone").row["status"] == "terminated"
@@ -469,6 +480,7 @@ def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspac
             fleet.jobs.event(root, "progress", detail="since the copy")
         done = fleet.jobs.event(root, "completed")
     audit = workspace / "delegate_job_logs" / root / "events.ndjson"
+    assert disk_reserve.make(str(workspace / ".mam"))
     number = job_files.last_number(str(audit))
     with pytest.raises(NeedsConfirmation, match="would be undone") as refused:
         reopened().restore(str(copy))
@@ -481,6 +493,7 @@ def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspac
     kept = sqlite3.connect(Path(document["kept"], "state", "state.db"))
     assert kept.execute("SELECT name FROM sessions").fetchall() == [("renamed",)]
     kept.close()
+    assert document["files_left"] == []
     assert done["status"] == "completed"
     # The files of the job say what the database says now, and the audit log goes on.
     entries = again.jobs.logs(root)["events"]
@@ -490,6 +503,9 @@ def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspac
     assert [line["event"] for line in later] == ["parked", "released"]
     log = job_files.read_log(str(workspace / ".mam" / "jobs" / f"{root}.events.log"))
     assert [line["event"] for line in log] == ["registered", "parked", "released"]
+    # The state that is kept is a copy as well.
+    reopened().restore(str(Path(document["kept"], "state", "state.db")), is_confirmed=True)
+    assert (reopened().sessions.names(), reopened().jobs.status(root)["status"]) == (["renamed"], "completed")
 
 
 def test_a_copy_of_another_place_makes_a_root_of_its_own_and_acts_by_nothing(

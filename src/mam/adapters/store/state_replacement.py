@@ -205,7 +205,7 @@ class StateReplacement:
 # What mam makes by itself in every state folder.
 _MADE_ANEW = {
     *("state.db", "state.db-wal", "state.db-shm", "state.db.queue", "resident.lock"),
-    *("spool", "launch", ".gitignore"),
+    *("spool", "launch", ".gitignore", "reserve"),
 }
 
 

@@ -324,16 +324,15 @@ class _Restore(StateRebuild):
             self._give_tokens(self.open_jobs)
             self.done["messages"] = {"parked": [message.id for message in parked.messages]}
             self.done["jobs"] = {"parked": self.open_jobs, "going_on": []}
-            self.done["sessions_taken_back"] = []
+            self.done |= take_back.TakenBack().as_json()
             return
         context = self.context
         rows = transaction.rows()
         servers = {context.server_name(None), *(row["tmux_server"] for row in rows)}
         mark = root_mark(self.root_id, context.paths.root)
         panes = take_back.marked_panes(context, mark, servers)
-        self.done["sessions_taken_back"] = take_back.take_back(
-            context, self.caller, transaction, self.root_id, panes
-        )
+        taken_back = take_back.take_back(context, self.caller, transaction, self.root_id, panes)
+        self.done |= taken_back.as_json()
         take_back.end_lost_teams(transaction, panes.values())
         self.done["messages"] = restored_messages.settle(
             context, transaction, self.root_id, is_replaced=self.goes_back

@@ -15,7 +15,7 @@ from mam.core import session_transitions
 from mam.core.errors import InvalidName, TerminalsDown
 from mam.core.names import is_session_id, parse_name
 from mam.core.root_mark import is_same_root
-from mam.core.session_row import MCP_SERVER, is_running
+from mam.core.session_row import MCP_SERVER, current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,27 @@ class MarkedPane:
         self.pane = pane
 
 
+class TakenBack:
+    """The names of the sessions with a live pane, by what the record said of them."""
+
+    __slots__ = ("changed", "running", "without_conversation")
+
+    def __init__(self) -> None:
+        # The record lacked them, or said that they had ended.
+        self.changed: list[str] = []
+        self.running: list[str] = []
+        # Those of `changed` of which no conversation is known, although they could be resumed with one.
+        self.without_conversation: list[str] = []
+
+    def as_json(self) -> dict[str, list[str]]:
+        """Return the fields of the answer of a restore."""
+        return {
+            "sessions_taken_back": self.changed,
+            "sessions_still_running": self.running,
+            "conversations_unknown": self.without_conversation,
+        }
+
+
 def marked_panes(context: Context, mark: str, servers: Iterable[str]) -> dict[str, MarkedPane]:
     """Return the live panes with the mark of a root by session; raise TerminalsDown if a server is silent."""
     found: dict[str, MarkedPane] = {}
@@ -58,12 +79,12 @@ def marked_panes(context: Context, mark: str, servers: Iterable[str]) -> dict[st
 
 def take_back(
     context: Context, caller: Caller, transaction: Transaction, root_id: str, panes: dict[str, MarkedPane]
-) -> list[str]:
-    """Make the row of each pane say what runs there; return the names of the sessions that were changed.
+) -> TakenBack:
+    """Make the row of each pane say what runs there.
 
     A pane without a row of which mam knows no launch is left to a person: `mam adopt`.
     """
-    names = []
+    found = TakenBack()
     for session_id, marked in panes.items():
         row = transaction.get(session_id)
         taken = (
@@ -73,8 +94,12 @@ def take_back(
         )
         if taken is not None:
             transaction.log(caller.name, "restore", taken, "its pane lives")
-            names.append(taken["name"])
-    return names
+            found.changed.append(taken["name"])
+            if current_conversation(taken) is None and context.kind(taken["agent"]).can_resume:
+                found.without_conversation.append(taken["name"])
+        elif row is not None:
+            found.running.append(row["name"])
+    return found
 
 
 def end_lost_teams(transaction: Transaction, panes: Iterable[MarkedPane]) -> None:

@@ -75,6 +75,13 @@ def _lines(document: Document) -> list[str]:
     lines.append(f"brought back: {', '.join(counts) or 'an empty state'}")
     if document["sessions_taken_back"]:
         lines.append(f"live agents taken back: {listed(document['sessions_taken_back'])}")
+    if document["conversations_unknown"]:
+        lines.append(
+            f"their conversation is not known: {listed(document['conversations_unknown'])}; "
+            "it is found again when the agent reports it, such as at its next turn"
+        )
+    if document["sessions_still_running"]:
+        lines.append(f"still running: {listed(document['sessions_still_running'])}")
     lines += [*_at_rest(document), *left_behind(document)]
     if document["kept"]:
         lines.append(f"the former state is kept in {clean(document['kept'], 4096)}")
