@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,21 @@ def test_a_file_that_nobody_recorded_is_removed_later(state) -> None:
         os.utime(file, (NOW - age, NOW - age))
     state.remove_stray_secrets()
     assert files(state) == {kept, young}
+
+
+def test_a_file_that_a_live_process_carries_stays(state) -> None:
+    file = state.new_secret_file()
+    launch_secret.write_new(file)
+    os.utime(file, (NOW - 7200, NOW - 7200))
+    carrier = subprocess.Popen(["sleep", "1000"], env={launch_secret.VARIABLE: file})
+    try:
+        state.remove_stray_secrets()
+        assert files(state) == {file}
+    finally:
+        carrier.kill()
+        carrier.wait()
+    state.remove_stray_secrets()
+    assert files(state) == set()
 
 
 def test_reading_makes_no_folder(tmp_path) -> None:

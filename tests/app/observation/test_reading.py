@@ -281,6 +281,7 @@ def test_doctor_names_what_is_wrong_and_how_to_mend_it(fleet, tmux_server) -> No
     assert "chmod 700" in bad["mode"]["mend"]
     assert bad["session lost"]["mend"] == "mam resume lost"
     assert orphan.row["pane"]["id"] in bad["pane without a row"]["mend"]
+    assert "kill" not in bad["pane without a row"]["mend"]
 
 
 def test_doctor_and_wait_name_a_way_that_works_where_the_conversation_is_gone(fleet, home, until) -> None:

@@ -9,6 +9,7 @@ import sys
 import pytest
 from tests.processes import is_running
 
+import mam
 from mam.app.context import own_command
 from mam.app.sessions import left_running
 
@@ -120,6 +121,43 @@ def test_a_session_that_had_ended_leaves_nothing_to_tell(fleet) -> None:
 )
 def test_what_counts_as_mam_itself(command, is_own) -> None:
     assert own_command.is_own(command) is is_own
+
+
+def test_e5_live_agents_whose_record_is_lost_are_never_named_to_be_ended(fleet, workspace) -> None:
+    fleet.sessions.create("practice", name="kept", args=QUICK)
+    fleet.sessions.create("practice", name="lost", args=QUICK)
+    copy = fleet.monitor.backup()["path"]
+    context = fleet._access.context
+    secrets = context.user_state.secret_files(context.root_id)
+    row = fleet.sessions.get("lost").row
+    context.registry.change(lambda transaction: transaction.remove(row["id"]))
+
+    fleet.sessions.create("sleep", name="other", args=["1000"])
+    assert secrets.items() <= context.user_state.secret_files(context.root_id).items()
+
+    # An older mam ended them, and no file of theirs is left.
+    context.user_state.end_secrets(list(secrets.values()))
+    checks = {entry["check"]: entry for entry in fleet.monitor.doctor()}
+    assert "left running" not in checks
+    mend = checks["pane without a row"]["mend"]
+    assert "kill" not in mend
+    assert f"mam restore {copy}" in mend
+    assert "mam adopt lost --agent KIND" in mend
+
+    answer = subprocess.run(
+        [sys.executable, "-P", "-m", "mam", "stop", "lost"],
+        cwd=workspace,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert "mam doctor says how to take it back" in answer.stderr
+    assert "--force-no-yaml" not in answer.stderr
+    with mam.open(str(workspace)) as reopened:
+        reopened.sessions.adopt("lost", agent="practice", pane=row["pane"]["id"])
+        assert not [entry for entry in reopened.monitor.doctor() if entry["check"] == "pane without a row"]
 
 
 def test_many_processes_are_named_in_part_and_all_can_be_ended() -> None:

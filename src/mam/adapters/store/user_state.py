@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from mam.adapters.store import database, launch_secret, schema
+from mam.adapters.system import process
 from mam.core.errors import Damaged, InvalidSettings, Unavailable
 from mam.core.growing_pause import pause_after
 from mam.core.root_state import KnownRoot
@@ -437,6 +438,12 @@ class UserState:
             rows = self._read("SELECT process FROM launch_secrets WHERE process IS NOT NULL")
             return [json.loads(process) for (process,) in rows]
 
+    def process_of(self, file: str) -> dict[str, Any] | None:
+        """Return the process of the session whose launch secret is in a file; None if none is recorded."""
+        query = "SELECT process FROM launch_secrets WHERE file=? AND process IS NOT NULL"
+        with database.errors(self.path):
+            return next((json.loads(process) for (process,) in self._read(query, (file,))), None)
+
     def session_with_secret(self, root_id: str | None, file: str) -> str | None:
         """Return the session of a root whose launch has the secret in a file; None if there is none."""
         digest = launch_secret.digest_in(file)
@@ -457,18 +464,23 @@ class UserState:
             launch_secret.remove(file)
 
     def remove_stray_secrets(self) -> None:
-        """Remove the files of secrets that a process left when it died before it could record the digest."""
+        """Remove the files of secrets that a process left when it died before it could record the digest.
+
+        A file that a live process carries stays: without it the process counts as one of an ended launch.
+        """
         known = {file for (file,) in self._read("SELECT file FROM launch_secrets")}
+        strays = set()
         try:
-            entries = list(os.scandir(self.launches_folder))
+            for entry in os.scandir(self.launches_folder):
+                with suppress(FileNotFoundError):
+                    if entry.path not in known and self.clock() - entry.stat().st_mtime > _STRAY_SECONDS:
+                        strays.add(entry.path)
         except OSError:
             return
-        for entry in entries:
-            try:
-                if entry.path not in known and self.clock() - entry.stat().st_mtime > _STRAY_SECONDS:
-                    launch_secret.remove(entry.path)
-            except OSError:
-                continue
+        if strays:
+            strays -= {file for file, _ in process.carriers(launch_secret.VARIABLE, 0).values()}
+        for file in strays:
+            launch_secret.remove(file)
 
     def begin_resident_start(self, root_id: str) -> bool:
         """Record that a resident of a root is started now; False if it is too early after the last start.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from shlex import quote
 
 from mam.adapters.store import database
 from mam.adapters.store.files import hook_spool
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from mam.adapters.tmux.parse import Listing
+    from mam.adapters.tmux.parse import Listing, Pane
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
@@ -372,12 +373,28 @@ def _sessions(context: Context) -> Iterator[Finding]:
     for server, listing in listings.items():
         for pane in listing.panes:
             if is_same_root(pane.root, context.root_mark) and pane.mark and pane.mark not in ids:
-                yield finding(
-                    "pane without a row",
-                    False,
-                    f"{pane.id} of '{pane.session_name}' on server {server}",
-                    f"tmux {_server_option(server)} kill-pane -t {pane.id}",
-                )
+                where = f"{pane.id} of '{pane.session_name}' on server {server}"
+                if pane.dead:
+                    mend = f"tmux {_server_option(server)} kill-pane -t {pane.id}"
+                    yield finding("pane without a row", False, f"{where}; its program has ended", mend)
+                else:
+                    yield finding(
+                        "pane without a row",
+                        False,
+                        f"{where} runs an agent that no record names",
+                        _way_to_take_back(context, server, pane),
+                    )
+
+
+def _way_to_take_back(context: Context, server: str, pane: Pane) -> str:
+    """Return how a live agent gets its row back. mam started it, so nobody is told to kill it first."""
+    option = "" if server == context.server_name(None) else f" --tmux-server {quote(server)}"
+    several = f" --pane {pane.id}"
+    adopt = f"mam adopt {quote(pane.session_name)} --agent KIND{several}{option} registers it"
+    copies = backup.listed(context)
+    if not copies:
+        return adopt
+    return f"mam restore {quote(copies[0].path)} goes back to a copy, mam backup --list shows all; or {adopt}"
 
 
 def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:

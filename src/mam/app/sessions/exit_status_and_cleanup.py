@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import time
 
-from mam.adapters.system import load_adjusted_clock
+from mam.adapters.store import launch_secret
+from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.tmux.launch_file import cancel_launch
 from mam.core.errors import PaneGone
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
+from mam.core.session_row import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,16 +67,37 @@ def discard_launch_files(context: Context, session_id: str) -> None:
 
 
 def end_secrets_of_ended_sessions(context: Context) -> None:
-    """End the launch secrets that are left because a process died between the end of a session and this."""
+    """End the launch secrets that are left because a process died between the end of a session and this.
+
+    A session without a row may run all the same, if the database was lost: its secret stays while any process
+    carries it, so that `mam restore` can take the session back.
+    """
     files = context.user_state.secret_files(context.root_id)
-    in_use = context.registry.peek(_launched_sessions, None) if files else None
-    if in_use is not None and (ended := files.keys() - in_use):
-        context.user_state.end_secrets([files[session_id] for session_id in ended])
+    sessions = context.registry.peek(_sessions, None) if files else None
+    if sessions is None:
+        return
+    in_use, known = sessions
+    ended = [files[session_id] for session_id in files.keys() & (known - in_use)]
+    unknown = {files[session_id] for session_id in files.keys() - known - in_use}
+    ended += _without_process(context, unknown) if unknown else []
+    if ended:
+        context.user_state.end_secrets(ended)
 
 
-def _launched_sessions(transaction: Transaction) -> set[str] | None:
-    """Return the sessions that run, and those that another process changes now and may have started."""
-    running = transaction.connection.execute("SELECT id FROM sessions WHERE status='running'")
-    return {session_id for (session_id,) in running} | {
-        intent.session_id for intent in transaction.intents.all()
-    }
+def _sessions(transaction: Transaction) -> tuple[set[str], set[str]] | None:
+    """Return the sessions that run or that another process changes now and may have started; and all."""
+    rows = transaction.connection.execute("SELECT id, status FROM sessions").fetchall()
+    running = {session_id for session_id, status in rows if status == Status.RUNNING}
+    changed = {intent.session_id for intent in transaction.intents.all()}
+    return running | changed, {session_id for session_id, _ in rows}
+
+
+def _without_process(context: Context, files: set[str]) -> list[str]:
+    """Return the files of secrets that no live process carries, and whose recorded process has ended."""
+    carried = {value for value, _ in process.carriers(launch_secret.VARIABLE, 0).values()}
+    return [file for file in files - carried if not _is_alive(context.user_state.process_of(file))]
+
+
+def _is_alive(record: object) -> bool:
+    identity = process.Identity.from_json(record)
+    return identity is not None and process.is_alive(identity)

@@ -11,7 +11,10 @@ import os
 from mam.adapters.store.launch_secret import VARIABLE
 from mam.adapters.system import exit_watch, process
 from mam.app.context import own_command
+from mam.app.context.liveness import identity_of
+from mam.app.sessions.pane_marks import is_own_server
 from mam.core.safe_text import one_line
+from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,14 +42,21 @@ def find(context: Context, row: Row, seconds: float) -> list[dict[str, Any]]:
 
 
 def find_all(context: Context) -> list[dict[str, Any]]:
-    """Return the processes of launches of this user that have ended: the files of their secrets are gone."""
+    """Return the processes of launches of this user that have ended: the files of their secrets are gone.
+
+    A session may have lost its secret and its row, and still run: what belongs to it is left out.
+    """
     folder = os.path.join(context.user_state.launches_folder, "")
     found = {
         identity: command
         for identity, (value, command) in process.carriers(VARIABLE, 0).items()
         if value.startswith(folder) and not os.path.lexists(value)
     }
-    return _described(found, 0.0)
+    left = _described(found, 0.0)
+    if not left:
+        return []
+    live = _LiveSessions(context)
+    return [entry for entry in left if not live.has(entry["pid"])]
 
 
 def warning(name: str, processes: list[dict[str, Any]]) -> str:
@@ -74,6 +84,39 @@ def _described(carriers: dict[Identity, list[str]], seconds: float) -> list[dict
         {"pid": identity.pid, "command": one_line(" ".join(carriers[identity]), _LONGEST_COMMAND)}
         for identity in sorted(left, key=lambda identity: identity.pid)
     ]
+
+
+class _LiveSessions:
+    """Tells which processes belong to a session that runs, of any root, by rows and by marks of panes."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        rows = [row for row in context.registry.view_to_show().rows if is_running(row)]
+        identities = {identity_of(row) for row in rows}
+        self._leaders = {
+            identity.pid for identity in identities if identity is not None and process.is_alive(identity)
+        }
+        # The processes in the marked panes of each tmux server; None for a server that does not answer.
+        self._panes: dict[str, set[int] | None] = {}
+
+    def has(self, pid: int) -> bool:
+        """Tell whether a process is the agent of such a session or descends from it, or may be that."""
+        line = {facts.pid for facts in process.lineage(pid)}
+        if line & self._leaders:
+            return True
+        # tmux names its socket first: other roots may use servers that this one does not know.
+        socket = (process.environment(pid) or {}).get("TMUX", "").partition(",")[0]
+        if not is_own_server(socket) or not os.path.isabs(socket):
+            return False
+        pids = self._marked(socket)
+        return pids is None or bool(line & pids)
+
+    def _marked(self, socket: str) -> set[int] | None:
+        if socket not in self._panes:
+            listing = self.context.tmux(socket).panes()
+            pids = {pane.pid for pane in listing.panes if pane.mark and not pane.dead}
+            self._panes[socket] = pids if listing.confirmed else None
+        return self._panes[socket]
 
 
 def _is_exempt(identity: Identity, command: list[str]) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from mam.adapters.system import exit_watch, process
 from mam.core import names, stop_escalation
 from mam.core.errors import NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown, Unwritable
+from mam.core.root_mark import directory_of, is_same_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.caller import Caller
 
@@ -17,7 +19,10 @@ SIGKILL = 9
 
 
 def find_unregistered(context: Context, name: str, tmux_server: str | None = None) -> list[dict[str, Any]]:
-    """Return the tmux servers that have a session of exactly this name, each as `{tmux_server, is_default}`.
+    """Return the tmux servers that have a session of exactly this name.
+
+    Each is `{tmux_server, is_default, agent_of}`. `agent_of` is the directory of the root that a live pane of
+    the session is marked with, and None without one.
 
     With `tmux_server` only that server is asked. Otherwise these are: the caller's own, which comes first and
     is the one that `stop_unregistered` looks at by itself, `default`, and those of rows.
@@ -26,11 +31,18 @@ def find_unregistered(context: Context, name: str, tmux_server: str | None = Non
     servers = (
         [context.server_name(tmux_server)] if tmux_server else [own, "default", *context.registry.servers()]
     )
-    return [
-        {"tmux_server": server, "is_default": server == own}
-        for server in dict.fromkeys(servers)
-        if any(pane.session_name == name for pane in context.tmux(server).panes().panes)
-    ]
+    found = []
+    for server in dict.fromkeys(servers):
+        panes = [pane for pane in context.tmux(server).panes().panes if pane.session_name == name]
+        if panes:
+            agents = (_root_of(context, pane) for pane in panes if pane.mark and pane.root and not pane.dead)
+            found.append({"tmux_server": server, "is_default": server == own, "agent_of": next(agents, None)})
+    return found
+
+
+def _root_of(context: Context, pane: Pane) -> str:
+    is_own = is_same_root(pane.root, context.root_mark)
+    return context.paths.root if is_own else directory_of(pane.root)
 
 
 def stop_unregistered(

@@ -82,9 +82,20 @@ def _hint(fleet: Fleet, name: str, tmux_server: str | None) -> str | None:
     found = fleet.sessions.find_unregistered(name, tmux_server=tmux_server)
     if not found:
         return None
+    if found[0]["agent_of"] is not None:
+        return _way_to_agent(fleet, found[0]["agent_of"])
     server = "" if found[0]["is_default"] else f" --tmux-server {quote(found[0]['tmux_server'])}"
     command = f"mam stop {quote(name)} --force-no-yaml{server}"
     return f"a tmux session of that name exists without a row: {command} ends it"
+
+
+def _way_to_agent(fleet: Fleet, root: str) -> str:
+    """Return the way to a live agent that mam started, and that this root has no record of."""
+    from shlex import quote
+
+    if root == fleet.root:
+        return "its agent runs, and the record of it is lost: mam doctor says how to take it back"
+    return f"it is a session of another root: cd {quote(root)}"
 
 
 def _names(call: Invocation) -> list[str]:
