@@ -30,6 +30,7 @@ class _State:
         self._may_make = may_make
 
     def read(self, work: Callable[[sqlite3.Connection], T], default: T) -> T:
+        self._context.warn_of_root()
         return self._context.registry.peek(lambda transaction: work(transaction.connection), default)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:

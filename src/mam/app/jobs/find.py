@@ -56,6 +56,7 @@ def resolve_id(context: Context, job_id: str | None) -> str:
 
 def documents(context: Context, folder: str | None = None, *, only_open: bool = False) -> list[Document]:
     """Return every job, oldest first, with the beginning of its prompt. Reads only."""
+    context.warn_of_root()
     none: list[tuple[Job, str]] = []
     pairs = context.registry.peek(_jobs_with_prompts, none)
     reasons = _set_aside(context)

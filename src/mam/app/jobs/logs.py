@@ -75,6 +75,7 @@ def output(context: Context, job_id: str, *, attempt: int | None = None) -> Docu
 
 def list_logs(context: Context) -> list[Document]:
     """Return `{job_id, directory, status, updated_at}` of every audit folder, oldest first. Reads only."""
+    context.warn_of_root()
     listing: dict[str, Document] = {}
     for folder in _roots(context):
         for job_id in _names(folder):

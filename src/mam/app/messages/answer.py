@@ -73,7 +73,7 @@ class Dialog:
 
 def show(context: Context, target: str) -> dict[str, Any]:
     """Return the open dialog with its fingerprint; raise NoDialog where there is none. Reads only."""
-    row = context.registry.view().find(target)
+    row = context.view_to_show().find(target)
     return _find_dialog(context, row).as_json(row)
 
 

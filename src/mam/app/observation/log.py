@@ -18,6 +18,7 @@ def log(
     context: Context, target: str | None = None, *, limit: int = 50, since: float | None = None
 ) -> list[dict[str, Any]]:
     """Return the newest entries, oldest first; with `target` those of one session, by id or any old name."""
+    context.warn_of_root()
     connection = context.registry.reader()
     if connection is None:
         return []

@@ -223,6 +223,7 @@ def _resume(
 
 def _describe_all_roots(context: Context, fits: Any) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Return the sessions of every known root, and the roots that cannot be read, with their errors."""
+    context.warn_of_root()
     roots = dict(context.user_state.roots())
     roots.setdefault(context.paths.root, context.paths.yaml)
     sessions: list[dict[str, Any]] = []

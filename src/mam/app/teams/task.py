@@ -69,6 +69,7 @@ def list_tasks(context: Context, *, role: str | None = None, status: str | None 
         listed_tasks = tasks.listed(transaction, role=task_role, status=status)
         return [team_page.describe_task(transaction, task) for task in listed_tasks]
 
+    context.warn_of_root()
     no_tasks: list[dict[str, Any]] = []
     return {"tasks": context.registry.peek(read, no_tasks)}
 

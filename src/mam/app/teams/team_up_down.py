@@ -239,6 +239,7 @@ def listing(context: Context, *, ended: bool = False) -> dict[str, Any]:
             for team in teams.listed(transaction, ended=ended)
         ]
 
+    context.warn_of_root()
     no_teams: list[dict[str, Any]] = []
     return {"teams": context.registry.peek(read, no_teams), "presets": team_presets.presets(context.environ)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.core.root_state import RootState
 from mam.surfaces.cli.render_sessions import clean, table
 
 TYPE_CHECKING = False
@@ -24,8 +25,11 @@ def show(
     if not sessions:
         if is_filtered:
             return [*lines, "no session matches"]
-        hint = paint("  mam create --agent claude starts one; mam demo shows how it works", "dim")
-        return [*lines, f"no sessions in {clean(document['root'])}", hint]
+        lines.append(f"no sessions in {clean(document['root'])}")
+        # In every other state mam refuses to create one, and the warning says what helps.
+        if document["root_state"] in (RootState.NEW, RootState.KNOWN):
+            lines.append(paint("  mam create --agent claude starts one; mam demo shows how it works", "dim"))
+        return lines
     if "unreadable" not in document:
         is_far = paint.width is not None and workspace not in (None, document["root"])
         below = [paint(f"root: {clean(document['root'])}", "dim")] if is_far else []

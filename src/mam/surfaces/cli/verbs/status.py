@@ -36,14 +36,15 @@ def run(call: Invocation) -> int:
 
 def _listing(call: Invocation) -> int:
     from mam.core.errors import Refused
+    from mam.core.root_state import RootState
     from mam.surfaces.cli.render_listing import show
 
-    if not call.fleet.exists:
+    document = call.fleet.sessions.ls()
+    if not call.fleet.exists and document["root_state"] == RootState.NEW:
         raise Refused(
             f"there is no registry in {call.fleet.root}",
             hint="mam init or mam create makes one",
         )
-    document = call.fleet.sessions.ls()
     return call.say(
         document,
         *([] if call.as_json else show(document, call.paint(), workspace=call.fleet.workspace)),
