@@ -243,6 +243,6 @@ def test_e7_doctor_says_how_much_room_the_state_takes(fleet, context) -> None:
     job(fleet, "completed")
     message(context, "submitted")
     database_size, files_size = (finding["message"] for finding in doctor._sizes(context))
-    assert "1 messages (keep_messages), 1 jobs with 1 events (keep_jobs)" in database_size
-    assert "log entries (setting keep_log)" in database_size
+    assert "1 message (keep_messages), 1 job with 1 event (keep_jobs)" in database_size
+    assert "(setting keep_log)" in database_size
     assert files_size.endswith("(keep_jobs), the payloads of hooks 0 KiB")

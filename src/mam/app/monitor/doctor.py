@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 from shlex import quote
 
-from mam.adapters.store import database
+from mam.adapters.store import backup_file, database, root_paths
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import jobs, outbox, set_aside
 from mam.adapters.system import program_lookup
@@ -21,7 +21,7 @@ from mam.app.monitor.retention import file_bytes, folder_bytes
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions import left_running
-from mam.core.errors import MamError
+from mam.core.errors import Damaged, MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
 from mam.core.session_row import is_running
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.tmux.parse import Listing, Pane
     from mam.app.context.context import Context
+    from mam.core.backup_rotation import Copy
     from mam.core.session_row import Row
 
     Finding = dict[str, Any]
@@ -44,32 +45,81 @@ _OLD_LAUNCH_SECONDS = 300.0
 _BROKER_SECONDS = 5.0
 # A change is copied within a minute; of a large database, within some minutes.
 _LATE_SECONDS = 3600.0
+# With less, a copy or a large change may fail.
+_LEAST_SPACE = 16 << 20
 
 
 def doctor(context: Context) -> list[Finding]:
     """Return every check as `{check, ok, message, mend}`; ok is None if the check cannot decide."""
-    findings = _run(_owner, context)
-    if any(entry["ok"] is False for entry in findings):
+    report = _Report(context)
+    report.run(_owner)
+    if any(entry["ok"] is False for entry in report.findings):
         # Another user could have written the rest.
-        return [*findings, *_run(_roots, context)]
-    messages: set[str] = set()
-    refusal = context.root.refusal()
-    if refusal is not None:
-        findings.append(finding("root", False, refusal.message, refusal.hint))
-    for check in _CHECKS if context.root.verdict().is_ours else (_roots,):
-        for entry in _run(check, context):
-            # One unreadable file fails several checks with the same message: report it once.
-            if entry["ok"] is not False or entry["message"] not in messages:
-                findings.append(entry)
-            messages.add(entry["message"])
-    return findings
-
-
-def _run(check: Callable[[Context], Iterator[Finding]], context: Context) -> list[Finding]:
+        report.run(_roots)
+        return report.findings
+    is_ours = True
     try:
-        return list(check(context))
-    except MamError as error:
-        return [finding(check.__name__.strip("_"), False, error.message, error.hint)]
+        refusal = context.root.refusal()
+        is_ours = context.root.verdict().is_ours
+    except Damaged as error:
+        report.add_damage(error)
+    else:
+        if refusal is not None:
+            report.findings.append(finding("root", False, refusal.message, refusal.hint))
+    for check in _CHECKS if is_ours else (_space, _roots):
+        report.run(check)
+    return report.ended()
+
+
+class _Report:
+    """The findings so far. A damaged file is one of them, however many checks it keeps from being made."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.findings: list[Finding] = []
+        self._messages: set[str] = set()
+        self._damaged: set[str] = set()
+        self._not_made: list[str] = []
+
+    def run(self, check: Callable[[Context], Iterator[Finding]]) -> None:
+        """Make a check; an error is a finding, and what the check found before that stays."""
+        name = check.__name__.strip("_").replace("_", " ")
+        try:
+            for entry in check(self.context):
+                self._add(entry)
+        except Damaged as error:
+            if self._file_of(error) in self._damaged:
+                self._not_made.append(name)
+            else:
+                self.add_damage(error, name)
+        except MamError as error:
+            self._add(finding(name, False, error.message, error.hint))
+
+    def add_damage(self, error: Damaged, check: str = "root") -> None:
+        """Add the row of a damaged database, of the root or of the user state."""
+        file = self._file_of(error)
+        self._damaged.add(file)
+        self._add(finding(file or check, False, error.message, error.hint))
+
+    def ended(self) -> list[Finding]:
+        """Return all findings, with a row that names the checks that could not be made."""
+        if self._not_made:
+            checks = ", ".join(self._not_made)
+            self.findings.append(finding("not checked", None, f"{checks}: that needs what is damaged"))
+        return self.findings
+
+    def _file_of(self, error: Damaged) -> str:
+        """Return which of mam's databases an error is about; empty if it is another file."""
+        files = {"database": self.context.paths.db, "user state": self.context.user_state.path}
+        return next((name for name, path in files.items() if error.message.startswith(path)), "")
+
+    def _add(self, entry: Finding) -> None:
+        if entry["check"] == "database" and entry["ok"] is False:
+            self._damaged.add("database")
+        # One unreadable file fails several checks with the same message: report it once.
+        if entry["ok"] is not False or entry["message"] not in self._messages:
+            self.findings.append(entry)
+        self._messages.add(entry["message"])
 
 
 def finding(check: str, ok: bool | None, message: str, mend: str | None = None) -> Finding:
@@ -105,7 +155,8 @@ def _broker(context: Context) -> Iterator[Finding]:
     """Check the outbox, and connect to the configured broker if there is one."""
     none: list[str] = []
     if waiting := context.registry.peek(outbox.waiting_jobs, none):
-        message = f"events of {len(waiting)} jobs are not published yet: {', '.join(sorted(waiting)[:5])}"
+        count = _counted(len(waiting), "job", "jobs")
+        message = f"events of {count} are not published yet: {', '.join(sorted(waiting)[:5])}"
         yield finding("outbox", None, message, "mam monitor publishes them when the broker is reachable")
     broker = brokers.find(context)
     if broker is None:
@@ -176,9 +227,25 @@ def _database(context: Context) -> Iterator[Finding]:
     yield finding(
         "database",
         verdict == "ok",
-        f"{context.paths.db}: {verdict}",
-        "move it away; mam then reads the YAML file",
+        f"{context.paths.db}: {str(verdict).splitlines()[-1]}",
+        "mam restore brings back what it still holds, and the rest from the newest copy",
     )
+
+
+def _space(context: Context) -> Iterator[Finding]:
+    """Say how much space is free where mam writes."""
+    seen = set()
+    for folder in (context.paths.state, context.user_state.folder):
+        path = folder
+        while not os.path.isdir(path):
+            path = os.path.dirname(path)
+        with database.errors(path):
+            device, facts = os.stat(path).st_dev, os.statvfs(path)
+        if device not in seen:
+            seen.add(device)
+            free = facts.f_bavail * facts.f_frsize
+            message = f"{short_size(free)} are free on the file system of {path}"
+            yield finding("space", free >= _LEAST_SPACE, message, "free some space there")
 
 
 def _copies(context: Context) -> Iterator[Finding]:
@@ -191,7 +258,7 @@ def _copies(context: Context) -> Iterator[Finding]:
         message = "there is no copy of the state yet; a resident makes one after a change"
     else:
         age, size = short_age(context.now() - last_copy), sum(copy.size for copy in copies)
-        count = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
+        count = _counted(len(copies), "copy", "copies")
         message = f"{count} of the state, the newest made {age} ago, {short_size(size)} in all"
     is_late = _changed_at(context) - max(last_copy, _resident_since(context)) > _LATE_SECONDS
     mend = "mam backup makes a copy, or says what is in the way"
@@ -231,8 +298,9 @@ def _sizes(context: Context) -> Iterator[Finding]:
     yield finding(
         "size",
         True,
-        f"the database has {short_size(database_bytes)}: {log} log entries (setting keep_log),"
-        f" {texts} messages (keep_messages), {all_jobs} jobs with {events} events (keep_jobs)",
+        f"the database has {short_size(database_bytes)}: {_counted(log, 'log entry', 'log entries')}"
+        f" (setting keep_log), {_counted(texts, 'message', 'messages')} (keep_messages),"
+        f" {_counted(all_jobs, 'job', 'jobs')} with {_counted(events, 'event', 'events')} (keep_jobs)",
     )
     yield finding(
         "size",
@@ -242,9 +310,13 @@ def _sizes(context: Context) -> Iterator[Finding]:
     )
 
 
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
 def _file(context: Context) -> Iterator[Finding]:
     rows = context.registry.view().rows
-    count = "1 session" if len(rows) == 1 else f"{len(rows)} sessions"
+    count = _counted(len(rows), "session", "sessions")
     state = ""
     if context.registry.is_edited():
         is_recorded = context.registry.peek(lambda transaction: transaction.meta("file"), None) is not None
@@ -423,10 +495,21 @@ def _roots(context: Context) -> Iterator[Finding]:
         message = f"the user state of mam 0.1 was not taken over: {problem}"
         yield finding("user state", None, message, "mam init --trust takes in a root that counts as foreign")
     for root, registry in context.user_state.roots():
-        if not os.path.exists(registry):
-            yield finding(
-                "known root", None, f"{root} has no registry any more", "nothing to do; mam skips this root"
-            )
+        if root == context.paths.root or os.path.exists(registry):
+            continue
+        # Without a copy nothing can be done. The resident removes copies that have grown old.
+        if copies := _copies_of_root(context, registry):
+            age = short_age(context.now() - copies[0].made_at)
+            message = f"the state of {root} is gone; the newest copy of it was made {age} ago"
+            folder = "" if os.path.isdir(root) else f"mkdir -p {quote(root)}; "
+            mend = f"{folder}mam restore --workspace {quote(root)} brings it back, if you want it back"
+            yield finding("known root", None, message, mend)
+
+
+def _copies_of_root(context: Context, registry: str) -> list[Copy]:
+    state = root_paths.of_registry(registry).state
+    known = context.user_state.root_at(state)
+    return backup_file.copies(context.user_state.folder, known.id if known else None, state)
 
 
 def _server_option(server: str) -> str:
@@ -441,6 +524,7 @@ _CHECKS = (
     _tmux,
     _settings,
     _state,
+    _space,
     _database,
     _copies,
     _sizes,

@@ -1,0 +1,94 @@
+"""What doctor says of roots that are lost, of damaged databases, and of a disk that is nearly full."""
+
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import mam
+
+
+@pytest.fixture
+def make_root(home, tmux_server, tmp_path):
+    """Return a function that makes a root with a copy, or without one, and deletes its state."""
+
+    def make(name: str, *, with_copy: bool) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        with mam.open(str(folder)) as fleet:
+            fleet.init()
+            fleet.boards.create("something to lose")
+            if with_copy:
+                fleet.monitor.backup()
+        for state in (".mam", ".hermes"):
+            shutil.rmtree(folder / state)
+        return folder
+
+    return make
+
+
+def checks(fleet, name):
+    return [entry for entry in fleet.monitor.doctor() if entry["check"] == name]
+
+
+def test_d3_lost_roots_are_named_where_a_copy_brings_them_back(fleet, make_root) -> None:
+    kept, bare, gone = (make_root(name, with_copy=name != "bare") for name in ("kept", "bare", "gone"))
+    gone.rmdir()
+    fleet.init()
+    assert bare.is_dir()
+    mends = [entry["mend"] for entry in checks(fleet, "known root")]
+    assert mends == [
+        f"mkdir -p {gone}; mam restore --workspace {gone} brings it back, if you want it back",
+        f"mam restore --workspace {kept} brings it back, if you want it back",
+    ]
+    with mam.open(str(kept)) as lost:
+        (problem,) = checks(lost, "root")
+        assert "mam restore" in problem["mend"]
+        assert [str(kept) in entry["message"] for entry in checks(lost, "known root")] == [False]
+
+
+@pytest.mark.parametrize("at", [0, 40], ids=["not a database", "a wrong schema"])
+def test_e5_a_damaged_database_is_one_row_of_the_table(fleet, workspace, at) -> None:
+    fleet.init()
+    fleet.close()
+    path = workspace / ".mam" / "state.db"
+    content = bytearray(path.read_bytes())
+    content[at : at + 64] = b"x" * 64
+    path.write_bytes(content)
+    with mam.open(str(workspace)) as damaged:
+        findings = damaged.monitor.doctor()
+    bad = [entry for entry in findings if entry["ok"] is False]
+    assert [entry["check"] for entry in bad] == ["database"]
+    assert bad[0]["mend"].startswith("mam restore")
+    (left_out,) = [entry["message"] for entry in findings if entry["check"] == "not checked"]
+    assert "sessions" in left_out
+    assert {"owner", "mode", "space"} <= {entry["check"] for entry in findings if entry["ok"]}
+
+
+def test_a_damaged_user_state_is_one_row_of_the_table(fleet, workspace) -> None:
+    fleet.init()
+    path = Path(fleet._access.context.user_state.path)
+    fleet.close()
+    path.write_bytes(b"x" * 4096)
+    with mam.open(str(workspace)) as damaged:
+        bad = [entry["check"] for entry in damaged.monitor.doctor() if entry["ok"] is False]
+    assert bad == ["user state"]
+
+
+@pytest.mark.parametrize(("free", "ok", "said"), [(15 << 20, False, "15.0 MiB"), (3 << 30, True, "3.0 GiB")])
+def test_e2_little_free_space_is_a_problem(fleet, monkeypatch, free, ok, said) -> None:
+    fleet.init()
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_bavail=free >> 12, f_frsize=4096))
+    found = checks(fleet, "space")
+    assert {entry["ok"] for entry in found} == {ok}
+    assert all(entry["message"].startswith(f"{said} are free on") for entry in found)
+
+
+def test_one_is_singular(fleet) -> None:
+    fleet.init()
+    fleet.jobs.submit("look at it", type="human")
+    sizes = " ".join(entry["message"] for entry in checks(fleet, "size"))
+    assert "1 job with" in sizes
+    assert " 1 jobs" not in sizes
