@@ -15,6 +15,7 @@ from mam.core.sizes import short_size
         ((1 << 20) - 1, "1023 KiB"),
         (1 << 20, "1.0 MiB"),
         (236_000_000, "225.1 MiB"),
+        (3 << 30, "3.0 GiB"),
     ],
 )
 def test_a_size_has_the_unit_that_fits(count, text) -> None:

@@ -176,7 +176,6 @@ def test_a_purged_conversation_leaves_every_copy_and_its_session_stays(context, 
         assert sessions(copy)["s_00000002"]["status"] == "stopped"
 
 
-@pytest.mark.promise("P11")
 def test_a_forgotten_job_leaves_every_copy_with_its_token(fleet, context, copies) -> None:
     job_id, other = (
         record_job(context, fleet.caller, new_id(), f"{word} words").id for word in ("secret", "my")

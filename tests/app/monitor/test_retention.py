@@ -153,7 +153,6 @@ def test_e7_the_log_is_bounded_and_removed_in_small_steps(fleet, context, monkey
     assert one(context, "SELECT count(*) FROM log") == 5
 
 
-@pytest.mark.promise("P15")
 def test_e7_items_that_were_set_aside_are_forgotten_with_the_log(context) -> None:
     def work(transaction) -> None:
         for key, at in (("old", transaction.now - OLD), ("young", transaction.now)):
@@ -165,6 +164,7 @@ def test_e7_items_that_were_set_aside_are_forgotten_with_the_log(context) -> Non
     assert [item.key for item in context.registry.peek(set_aside.listed, [])] == ["young"]
 
 
+@pytest.mark.promise("P15")
 def test_e7_settled_messages_and_their_mail_are_removed(fleet, context, quick_path, monkeypatch) -> None:
     gone = [message(context, state) for state in ("submitted", "failed", "unconfirmed", "queued")]
     kept = [message(context, state) for state in ("held", "parked")]

@@ -221,8 +221,10 @@ def original(fleet, tmux_server, workspace):
         session = fleet.sessions.create("practice", name="first", args=QUICK, prompt="hello")
         conversation = session.stop().row["practice_session_id_own"]
         fleet.sessions.forget(session.name)
-        for path in (fleet.registry_file, fleet._access.context.paths.db):
-            Path(path).unlink()
+        context = fleet._access.context
+        context.user_state.forget_root(context.root_id)
+        Path(fleet.registry_file).unlink()
+        shutil.rmtree(context.paths.state)
         row = {
             "name": name,
             "practice_session_id_own": conversation,

@@ -77,7 +77,7 @@ def _open(path: str, major: int, minor: int) -> sqlite3.Connection:
             raise too_new(connection, path, f"{major}.{minor}")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA trusted_schema=OFF")
-        # What is deleted is overwritten, or it would be found in each copy. Not every build does so by itself.
+        # What is deleted is overwritten, or each copy would have it. Not every build does so by itself.
         connection.execute("PRAGMA secure_delete=ON")
     except BaseException:
         connection.close()

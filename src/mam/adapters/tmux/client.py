@@ -244,7 +244,7 @@ class Tmux:
         """
         from mam.adapters.system.deadline import Deadline
 
-        deadline = Deadline(_ENDING_SECONDS, clock=monotonic)
+        deadline = Deadline(_ENDING_SECONDS)
         while True:
             try:
                 return self._call(command, cwd=cwd, env=env)

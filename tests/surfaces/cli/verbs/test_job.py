@@ -394,6 +394,8 @@ def test_d5_settings_that_a_repository_makes_for_the_user_are_ignored_with_one_w
     assert refused.error["code"] == "invalid_settings"
 
 
+# It makes the machine busy, and nothing else needs that.
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.starts
 def test_e9_a_hundred_reports_at_once_on_a_busy_machine_are_all_recorded(home, workspace):
