@@ -165,10 +165,13 @@ class TestFile:
             (tmp_path / name).mkdir() if name == "folder" else (tmp_path / name).touch()
         (tmp_path / "link").unlink()
         (tmp_path / "link").symlink_to(tmp_path / "file")
-        for name, options in (("file", {}), ("folder", {"force": True}), ("link", {"force": True})):
-            with pytest.raises(InvalidPath, match="exists already") as refusal:
+        for name, options in (("file", {}), ("link", {"force": True})):
+            with pytest.raises(InvalidPath, match="exists already"):
                 fleet.monitor.backup_to(str(tmp_path / name), **options)
-            assert ("--force" in refusal.value.hint) is not bool(options)
+        for folder in ("folder", "folder/", "."):
+            with pytest.raises(InvalidPath, match="is a directory") as refused:
+                fleet.monitor.backup_to(f"{tmp_path}/{folder}", force=True)
+            assert "mam.db" in refused.value.hint
         (tmp_path / "way").symlink_to(context.paths.state)
         for inside in (f"{context.paths.state}/x.db", str(tmp_path / "way" / "x.db"), context.paths.state):
             with pytest.raises(InvalidPath, match="lies in the state"):

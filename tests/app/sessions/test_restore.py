@@ -557,8 +557,9 @@ def test_refused_files(root, workspace, reopened, tmp_path, make, error) -> None
     path = tmp_path / "file"
     make(path)
     before = (workspace / ".mam" / "state.db").read_bytes()
-    with pytest.raises(error):
+    with pytest.raises(error) as refused:
         reopened().restore(str(path), is_confirmed=True)
+    assert error is SchemaTooNew or "mam backup --list" in refused.value.hint
     assert (workspace / ".mam" / "state.db").read_bytes() == before
     assert not (workspace / ".mam.new").exists()
 
@@ -570,11 +571,13 @@ def test_a_sound_root_and_one_without_copies_are_refused(root, workspace, reopen
     lose(workspace)
     with pytest.raises(Refused, match="there is no copy of this root") as refused:
         reopened().restore()
-    assert "mam init --new" in refused.value.hint
+    assert refused.value.hint.startswith("if you have a file of `mam backup`: mam restore FILE; ")
+    assert refused.value.hint.endswith("mam init --new")
     place = tmp_path / "new"
     place.mkdir()
-    with pytest.raises(Refused, match="nothing to restore"):
+    with pytest.raises(Refused, match="nothing to restore") as refused:
         reopened(place).restore()
+    assert refused.value.hint.endswith("mam init makes this directory a root")
 
 
 def test_another_roots_copy_is_refused_in_a_root_with_a_state(home, root, reopened, tmp_path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store import backup_file, database
+from mam.adapters.store.files import job_files
 from mam.core import backup_rotation
 from mam.core.backup_rotation import MANUAL, Copy
 from mam.core.errors import InvalidPath, NoRegistry, RegistryCorrupt, SchemaTooNew
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 def backup(context: Context) -> Document:
     """Copy the state now, with the tokens of jobs, beside the automatic copies.
 
-    Returns the copy as `copies` lists it, with `has_secrets`.
+    Returns the copy as `copies` lists it, with `has_secrets`: whether there are tokens.
     """
-    return {**_as_json(context, make_copy(context, MANUAL)), "has_secrets": True}
+    has_tokens = bool(job_files.tokens(context.paths.jobs))
+    return {**_as_json(context, make_copy(context, MANUAL)), "has_secrets": has_tokens}
 
 
 def backup_to(context: Context, file: str, *, with_secrets: bool = False, force: bool = False) -> Document:
@@ -56,6 +58,9 @@ def _checked(context: Context, file: str, *, force: bool) -> str:
         raise InvalidPath(
             f"{path} lies in the state that is copied", hint="name a file outside it, on another disk at best"
         )
+    if os.path.isdir(path):
+        example = os.path.join(path, "mam.db")
+        raise InvalidPath(f"{path} is a directory", hint=f"name a file in it: mam backup {example}")
     if os.path.lexists(path) and not (force and os.path.isfile(path) and not os.path.islink(path)):
         hint = "name another file" if force else "name another file, or repeat with --force"
         raise InvalidPath(f"{path} exists already{', and is not a regular file' * force}", hint=hint)

@@ -121,7 +121,7 @@ class _Here:
             if known is None or known.inode != os.stat(context.paths.state).st_ino:
                 raise
             state, self.damage = RootState.KNOWN, error
-        self.is_new = state == RootState.NEW
+        self.state = state
         if state not in (RootState.NEW, RootState.KNOWN, RootState.MISSING):
             refusal = context.root.refusal()
             assert refusal is not None
@@ -135,6 +135,15 @@ class _Here:
     def is_sound(self) -> bool:
         """Whether the database can be used as it is."""
         return self.has_database and self.damage is None
+
+    @property
+    def way_without_copy(self) -> str:
+        """What a person may do where mam has no copy that can be read."""
+        anew = {
+            RootState.NEW: "mam init makes this directory a root",
+            RootState.MISSING: "or begin anew: mam init --new",
+        }.get(self.state, "the next command that records something begins anew")
+        return f"if you have a file of `mam backup`: {_COMMAND} FILE; {anew}"
 
     def refuse_if_busy(self) -> None:
         """Raise RegistryBusy while another process changes something: it would be lost."""
@@ -243,11 +252,13 @@ class _Restore(StateRebuild):
         if self.tried:
             raise RegistryCorrupt(
                 f"none of the {len(self.tried)} copies of this root can be read: {self.tried[0]['problem']}",
-                hint="name another one: mam restore FILE; or begin anew: mam init --new",
+                hint=here.way_without_copy,
             )
         raise Refused(
-            "there is no copy of this root" if not here.is_new else "there is nothing to restore here",
-            hint="name one: mam restore FILE; or begin anew: mam init" + ("" if here.is_new else " --new"),
+            "there is nothing to restore here"
+            if here.state == RootState.NEW
+            else "there is no copy of this root",
+            hint=here.way_without_copy,
         )
 
     def keep_source(self) -> None:

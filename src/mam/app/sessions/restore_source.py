@@ -148,5 +148,6 @@ def _checked(path: str, private: str) -> sqlite3.Connection:
         raise SchemaTooNew(f"{path}: {error.message}", hint=error.hint) from error
     except RegistryCorrupt as error:
         raise RegistryCorrupt(
-            f"{path} cannot be restored: it is damaged, or no copy of a root's database", hint=_HINT
+            f"{path} cannot be restored: it is damaged, or no copy of a root's database",
+            hint="take another: mam backup --list",
         ) from error

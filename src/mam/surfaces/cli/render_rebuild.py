@@ -16,10 +16,10 @@ MOST_LISTED = 10
 def left_behind(document: Document) -> list[str]:
     """Return what was dropped on purpose, what was left out, and which files stay in the former state."""
     dropped, lines = document["dropped"], []
-    if any(dropped.values()):
-        lines.append(
-            f"dropped: {dropped['intents']} unfinished changes, {dropped['events']} events not yet published"
-        )
+    parts = [counted(dropped["intents"], "unfinished change")] if dropped["intents"] else []
+    parts += [f"{counted(dropped['events'], 'event')} not yet published"] if dropped["events"] else []
+    if parts:
+        lines.append(f"dropped: {', '.join(parts)}")
     for row in document["left_out"][:MOST_LISTED]:
         lines.append(f"left out: {clean(row['table'])} {clean(row['key'])}: {clean(row['reason'], 200)}")
     if document["left_out_count"] > MOST_LISTED:
@@ -32,6 +32,13 @@ def left_behind(document: Document) -> list[str]:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, such as `1 session`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def brought(taken: dict[str, int]) -> str:
+    """Return how many sessions, messages, jobs and tasks a new state has."""
+    nouns = ("session", "message", "job", "task")
+    counts = [counted(taken[f"{noun}s"], noun) for noun in nouns if taken.get(f"{noun}s")]
+    return ", ".join(counts) or "nothing"
 
 
 def listed(words: list[str]) -> str:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 
+import mam
+
 
 def test_a_copy_is_made_listed_and_named(run, workspace) -> None:
     run("init")
     assert run("backup", "--list").out == "there is no copy yet\n"
     answer = run("backup")
     assert answer.code == 0
-    found = re.fullmatch(r"copied to (\S+) \(\d+ KiB, with the tokens of jobs\)\n", answer.out)
+    found = re.fullmatch(r"copied to (\S+) \(\d+ KiB\)\n", answer.out)
     document = run("backup", "--list", "--json").json
     assert [(copy["path"], copy["reason"]) for copy in document["copies"]] == [(found[1], "manual")]
     title, row = run("backup", "--list").out.splitlines()
     assert title.split() == ["AGE", "SIZE", "REASON", "FILE"]
     assert row.split()[2:] == ["KiB", "manual", found[1]]
+    with mam.open(str(workspace)) as fleet:
+        fleet.jobs.submit("look at it", type="human")
+    assert run("backup").out.endswith(" KiB, with the tokens of jobs)\n")
 
 
 def test_a_file_is_written_where_the_person_is_and_replaced_on_request(run, workspace) -> None:
@@ -26,6 +31,8 @@ def test_a_file_is_written_where_the_person_is_and_replaced_on_request(run, work
     assert (refused.code, "repeat with --force" in refused.err) == (1, True)
     answer = run("backup", "mine.db", "--force", "--with-secrets", "--json")
     assert answer.json["has_secrets"] is True
+    folder = run("backup", str(workspace))
+    assert (folder.code, "is a directory" in folder.err, "--force" in folder.err) == (1, True, False)
     inside = run("backup", ".mam/mine.db")
     assert (inside.code, "name a file outside it" in inside.err) == (1, True)
     assert run("backup", "--list").out == "there is no copy yet\n"

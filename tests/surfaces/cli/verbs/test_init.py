@@ -26,7 +26,7 @@ def test_trust_says_what_it_took_parked_and_kept(run, foreign, workspace, tmp_pa
     answer = run("init", "--trust")
     assert answer.code == 0
     lines = answer.out.splitlines()
-    assert lines[:2] == ["this root is yours now", "taken in: 1 sessions, 1 messages, 1 jobs, 0 tasks"]
+    assert lines[:2] == ["this root is yours now", "taken in: 1 session, 1 message, 1 job"]
     assert lines[2].startswith(f"the former state is kept in {tmp_path}/other/kept/")
     assert lines[3:] == [
         "parked messages: m_held; mam inbox --release ID…, or all",
@@ -66,7 +66,7 @@ def test_trust_names_what_it_left_out(run, foreign, workspace) -> None:
     lines = answer.out.splitlines()
     assert lines[3:] == [
         f"released jobs: {foreign}",
-        "dropped: 1 unfinished changes, 0 events not yet published",
+        "dropped: 1 unfinished change",
         "left out: messages m_held: sender is not a text, or too long",
         "files left in the former state: strange",
     ]

@@ -50,9 +50,10 @@ def run(call: Invocation) -> int:
         raise Usage("--with-secrets and --force are for a FILE", hint="mam backup FILE --with-secrets")
     else:
         copy = call.fleet.monitor.backup()
-    tokens = "with" if copy["has_secrets"] else "without"
-    facts = f"{short_size(copy['size'])}, {tokens} the tokens of jobs"
-    return call.say(copy, f"copied to {clean(copy['path'])} ({facts})")
+    tokens = ", with the tokens of jobs" if copy["has_secrets"] else ""
+    if options.file is not None:
+        tokens = tokens or ", without the tokens of jobs"
+    return call.say(copy, f"copied to {clean(copy['path'], 4096)} ({short_size(copy['size'])}{tokens})")
 
 
 def show(copies: list[dict[str, Any]], paint: Paint) -> list[str]:

@@ -20,7 +20,9 @@ Without `mam init`, the first command that records something makes its directory
 mam changes no root that your mam did not make, a copy, one that another machine changes, and
 one whose state is gone. The options below are the ways out. They are for people only.
 Nothing is lost: --trust and --copy keep the former state, and say where. Messages that were
-held and jobs that were open are parked until you release them."""
+held and jobs that were open are parked until you release them.
+
+Where the state of a root is gone, `mam restore` brings it back from a copy; --new is for the rest."""
 EXAMPLES = """
   mam init
   mam init --workspace ~/projects/shop
@@ -28,7 +30,7 @@ EXAMPLES = """
   mam init --trust --keep              the same, and go on with its messages and jobs
   mam init --copy                      this directory is a copy: make it a root of its own
   mam init --take-over                 another machine or container has left this root
-  mam init --new                       its .mam is gone: begin anew"""
+  mam init --new                       its .mam is gone, and no copy is left: begin anew"""
 _WAYS = ("trust", "copy", "take_over", "new")
 
 
@@ -102,17 +104,15 @@ def _begun_anew(document: Document) -> list[str]:
 
 def _rebuilt(document: Document) -> list[str]:
     """Return what was taken, parked, dropped and left out."""
-    from mam.surfaces.cli.render_rebuild import left_behind, listed
+    from mam.surfaces.cli.render_rebuild import brought, left_behind, listed
     from mam.surfaces.cli.render_sessions import clean
 
-    taken = document["taken"]
-    counts = [f"{taken.get(name, 0)} {name}" for name in ("sessions", "messages", "jobs", "tasks")]
     original = document["original"]
     lines = [
         f"this copy is a root of its own now; the conversations stay with {clean(original, 4096)}"
         if original
         else "this root is yours now",
-        f"taken in: {', '.join(counts)}",
+        f"taken in: {brought(document['taken'])}",
         f"the former state is kept in {clean(document['kept'], 4096)}",
     ]
     parked, released = document["parked"], document.get("released")

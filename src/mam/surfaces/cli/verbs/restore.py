@@ -53,10 +53,9 @@ def run(call: Invocation) -> int:
 
 
 def _lines(document: Document) -> list[str]:
-    from mam.surfaces.cli.render_rebuild import counted, left_behind, listed
+    from mam.surfaces.cli.render_rebuild import brought, counted, left_behind, listed
     from mam.surfaces.cli.render_sessions import clean
 
-    taken = document["taken"]
     lines = [_first_line(document)]
     older = document["older_copy"]
     if older is not None:
@@ -67,12 +66,7 @@ def _lines(document: Document) -> list[str]:
         lines.append(f"not readable: {clean(copy['file'], 4096)}: {clean(copy['problem'], 200)}")
     if document["salvage"] is not None:
         lines += _salvaged(document["salvage"], document)
-    counts = [
-        counted(taken[f"{noun}s"], noun)
-        for noun in ("session", "message", "job", "task")
-        if taken.get(f"{noun}s")
-    ]
-    lines.append(f"brought back: {', '.join(counts) or 'an empty state'}")
+    lines.append(f"brought back: {brought(document['taken'])}")
     if document["sessions_taken_back"]:
         lines.append(f"live agents taken back: {listed(document['sessions_taken_back'])}")
     if document["conversations_unknown"]:
