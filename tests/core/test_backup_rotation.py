@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.core.backup_rotation import CHANGE, MANUAL, MIGRATION, Copy, kept, most_bytes
+from mam.core.backup_rotation import CHANGE, MANUAL, MIGRATION, RESTORED, Copy, kept, most_bytes
 
 HOUR, DAY = 3600.0, 86400.0
 # The first second of an hour and of a day.
@@ -54,6 +54,12 @@ def test_a_full_week_is_one_copy_of_each_hour_and_of_each_day() -> None:
 def test_other_copies_are_all_kept_for_a_time(reason, longest) -> None:
     others = [copy(age, reason) for age in (60.0, 61.0, longest - 1, longest, longest + DAY)]
     assert ages(kept([copy(1.0), *others], NOW)) == [1.0, 60.0, 61.0, longest - 1]
+
+
+def test_the_week_of_a_copy_begins_with_the_restore_that_used_it() -> None:
+    used = Copy("used", NOW - 30 * DAY, RESTORED, 1, is_compressed=True, since=NOW)
+    assert kept([copy(1.0), used], NOW + 7 * DAY - 1)[1:] == [used]
+    assert kept([copy(1.0), used], NOW + 7 * DAY)[1:] == []
 
 
 def test_too_much_together_costs_hours_first_and_the_newest_never() -> None:

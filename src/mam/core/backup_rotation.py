@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 CHANGE, MANUAL, MIGRATION = "change", "manual", "migration"
-# A copy of a change from which a root was restored.
+# A copy from which a root was restored.
 RESTORED = "restored"
 _HOUR, _DAY = 3600, 86400
 _HOURLY_SECONDS, _DAILY_SECONDS, _MIGRATION_SECONDS = _DAY, 7 * _DAY, 30 * _DAY
@@ -23,9 +23,20 @@ _SIZES, _SMALL = 3, 8 << 20
 class Copy:
     """A copy in a folder of copies."""
 
-    __slots__ = ("is_compressed", "made_at", "path", "reason", "size")
+    __slots__ = ("is_compressed", "made_at", "path", "reason", "since", "size")
 
-    def __init__(self, path: str, made_at: float, reason: str, size: int, *, is_compressed: bool) -> None:
+    def __init__(
+        self,
+        path: str,
+        made_at: float,
+        reason: str,
+        size: int,
+        *,
+        is_compressed: bool,
+        since: float | None = None,
+    ) -> None:
+        """`since` is when its time began, if not when it was made: at the restore that used it."""
+        self.since = made_at if since is None else since
         self.path = path
         self.made_at = made_at
         self.reason = reason
@@ -64,7 +75,7 @@ def kept(copies: Sequence[Copy], now: float, most: int | None = None) -> list[Co
 
 
 def _since(copies: Iterable[Copy], at: float) -> list[Copy]:
-    return [copy for copy in copies if copy.made_at > at]
+    return [copy for copy in copies if copy.since > at]
 
 
 def _last_of_each(newest_first: Iterable[Copy], seconds: int, at: float) -> list[Copy]:

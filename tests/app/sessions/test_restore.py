@@ -81,7 +81,8 @@ def copy_now(fleet, *, at=None, tokens=True) -> Path:
 
 def restored(copy) -> str:
     """Return the path of a copy after a root was restored from it."""
-    return str(copy).replace("-change.db", "-restored.db")
+    (found,) = Path(copy).parent.glob(f"{Path(copy).name.partition('-')[0]}-restored-at-*.db*")
+    return str(found)
 
 
 def lose(workspace) -> None:
@@ -406,7 +407,8 @@ def test_what_was_forgotten_since_the_copy_does_not_come_back(root, workspace, r
 
 def test_later_copies_do_not_take_the_place_of_the_one_that_was_restored(root, workspace, reopened) -> None:
     with mam.open(str(workspace)) as fleet:
-        copy = copy_now(fleet)
+        # Its own week is over.
+        copy = copy_now(fleet, at=1_700_000_000.0)
     lose(workspace)
     document = reopened().restore()
     assert document["file"] == restored(copy)
@@ -415,7 +417,8 @@ def test_later_copies_do_not_take_the_place_of_the_one_that_was_restored(root, w
         backup.make_copy(context, CHANGE)
     reasons = [found.reason for found in backup.listed(context)]
     assert reasons.count(RESTORED) == 1, reasons
-    assert reopened().restore(f"{document['file']}.gz", is_confirmed=True)["file"] == f"{document['file']}.gz"
+    again = reopened().restore(f"{document['file']}.gz", is_confirmed=True)["file"]
+    assert again == restored(copy), "its week begins anew"
 
 
 def test_an_older_copy_with_clearly_more_is_named(root, workspace, reopened) -> None:

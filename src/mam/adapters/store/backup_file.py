@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import database
 from mam.adapters.system.atomic_file import discard, flush_folder, make_private_folder
-from mam.core.backup_rotation import CHANGE, MIGRATION, RESTORED, Copy
+from mam.core.backup_rotation import MIGRATION, RESTORED, Copy
 from mam.core.errors import DiskFull, RegistryBusy
 from mam.core.job_event import is_job_id
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 BACKUPS, _SCRATCH = "backups", "scratch"
 _BEFORE_MIGRATION = "before-migration-of-"
+# With the time of the restore, in seconds.
+_RESTORED_AT = re.compile(rf"{RESTORED}-at-([0-9]{{1,11}})")
 _PACKED, _UNFINISHED = ".gz", ".new"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
 _MAGIC = b"\x1f\x8b"
@@ -146,11 +148,18 @@ def copies_in(folder: str) -> list[Copy]:
             with suppress(FileNotFoundError):
                 facts = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(facts.st_mode):
-                    reason = MIGRATION if match[2].startswith(_BEFORE_MIGRATION) else match[2]
-                    listed.append(
-                        Copy(entry.path, moment, reason, facts.st_size, is_compressed=bool(match[3]))
-                    )
+                    listed.append(_copy_named(entry.path, match, moment, facts.st_size))
         return listed
+
+
+def _copy_named(path: str, match: re.Match[str], moment: float, size: int) -> Copy:
+    reason, since = match[2], None
+    restored = _RESTORED_AT.fullmatch(reason)
+    if restored is not None:
+        reason, since = RESTORED, float(restored[1])
+    elif reason.startswith(_BEFORE_MIGRATION):
+        reason = MIGRATION
+    return Copy(path, moment, reason, size, is_compressed=bool(match[3]), since=since)
 
 
 def _seconds(moment: str) -> float | None:
@@ -310,25 +319,30 @@ def _are_tokens(document: object) -> bool:
     )
 
 
-def keep_longer(path: str, user_folder: str) -> str:
-    """Give a copy of a change in the user state the reason `restored`; return its path.
+def keep_longer(path: str, user_folder: str, now: float) -> str:
+    """Give a copy in the user state the reason `restored`, from now on; return its path.
 
-    So the copies that follow do not take its place. All others stay a week or longer anyway, and any other
-    file is not mam's to rename.
+    So the copies that follow do not take its place. One from before a migration stays longer anyway, and
+    any other file is not mam's to rename.
     """
     folder, name = os.path.split(path)
     match = _NAME.fullmatch(name)
     home = os.path.realpath(os.path.join(user_folder, BACKUPS))
-    if match is None or match[2] != CHANGE or os.path.dirname(os.path.realpath(folder)) != home:
+    if (
+        match is None
+        or match[2].startswith(_BEFORE_MIGRATION)
+        or os.path.dirname(os.path.realpath(folder)) != home
+    ):
         return path
     with only_one(folder), database.errors(path):
         # It may have been compressed, or dropped, since somebody saw it.
         for ending in dict.fromkeys((match[3] or "", _PACKED)):
-            plain = os.path.join(folder, f"{match[1]}-{{}}.db{ending}")
-            if os.path.lexists(plain.format(CHANGE)):
-                os.rename(plain.format(CHANGE), plain.format(RESTORED))
+            former = os.path.join(folder, f"{match[1]}-{match[2]}.db{ending}")
+            if os.path.lexists(former):
+                renamed = os.path.join(folder, f"{match[1]}-{RESTORED}-at-{int(now)}.db{ending}")
+                os.rename(former, renamed)
                 flush_folder(folder)
-                return plain.format(RESTORED)
+                return renamed
     return path
 
 

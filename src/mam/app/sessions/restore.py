@@ -264,7 +264,8 @@ class _Restore(StateRebuild):
     def keep_source(self) -> None:
         """See that the next automatic copies do not take the place of the copy."""
         if self.source is not None:
-            self.source.path = backup_file.keep_longer(self.source.path, self.context.user_state.folder)
+            folder, now = self.context.user_state.folder, self.context.now()
+            self.source.path = backup_file.keep_longer(self.source.path, folder, now)
 
     def preview(self) -> Document:
         """Return what `run` would do; nothing is changed."""
