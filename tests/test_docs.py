@@ -17,6 +17,7 @@ import mam
 from mam.app import api
 from mam.app.api.verb_group import VerbGroup
 from mam.core.settings import USER_ONLY, Settings
+from mam.surfaces.cli.verb_table import VERBS
 
 ROOT = Path(__file__).parents[1]
 
@@ -203,6 +204,28 @@ def test_the_lines_of_a_page_are_short(page) -> None:
     sentences = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
     long = [line for line in sentences.splitlines() if len(line) > 110 and not line.lstrip().startswith("|")]
     assert long == []
+
+
+def test_every_command_is_in_the_table_of_commands() -> None:
+    """The first column names verbs, or in a row such as `mam job submit` `list` the subcommands of one."""
+    page = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+    table = page.partition("## All commands")[2].partition("\n- ")[0]
+    verbs: list[str] = []
+    subcommands: dict[str, list[str]] = {}
+    for row in table.splitlines():
+        cell = row.removeprefix("| ").partition(" | ")[0]
+        if "mam " not in cell:
+            continue
+        first, *others = re.findall(r"`([^`]+)`", cell)
+        words = first.partition("mam ")[2].rstrip(")").split()
+        if others and len(words) == 2:
+            subcommands[words[0]] = [words[1], *others]
+            others = []
+        verbs += [words[0], *others]
+    assert sorted(verbs) == sorted(VERBS)
+    for verb, listed in subcommands.items():
+        assert sorted(listed) == sorted(import_module(f"mam.surfaces.cli.verbs.{verb}").SUBCOMMANDS), verb
+    assert set(subcommands) == {"job"}
 
 
 def test_every_setting_is_documented() -> None:
