@@ -138,7 +138,9 @@ def test_what_a_drill_finds_is_what_a_resume_finds(fleet, start, stores, workspa
         "person": (WOULD_NOT, ["no_resume"]),
     }
     assert (document["ok"], document["unproven"], document["failed"]) == (3, 0, 6)
-    assert [result["outcome"] for result in document["results"]] == [WOULD_NOT] * 6 + [WARNING] * 3
+    assert [result["session"] for result in document["results"]] == fleet.sessions.names()
+    begin_anew = "mam create --session record-gone starts it with a new conversation"
+    assert results["record-gone"]["reasons"][0]["hint"] == begin_anew
     assert (results["lost"]["tier"], results["fine"]["tier"]) == (2, 1)
     assert all(check["ok"] for check in document["root"])
     assert all(reason["hint"] for result in document["results"] for reason in result["reasons"])

@@ -86,8 +86,14 @@ def way_to_continue(context: Context, row: Row) -> str:
     if kind.can_resume and resume_refusal(
         row, resume_choice(context, row, view.rows, view.identities, view.listed)
     ):
-        return f"mam create --session {row['name']} starts it with a new conversation"
+        return way_to_begin_anew(row)
     return f"mam resume {row['name']}"
+
+
+def way_to_begin_anew(row: Row, *, runs: bool = False) -> str:
+    """Return the command that starts a session with a new conversation; one that runs must end first."""
+    way = f"mam create --session {row['name']} starts it with a new conversation"
+    return f"its program runs, and still knows what was said; after its end, {way}" if runs else way
 
 
 def _shares_workspace(row: Row, rows: Sequence[Row]) -> bool:

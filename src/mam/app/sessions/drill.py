@@ -128,12 +128,12 @@ def check_sessions(context: Context, caller: Caller, view: View, rows: Iterable[
 
 
 def document_of(context: Context, view: View, drills: Sequence[SessionDrill]) -> Document:
-    """Return the results, those of sessions that would not come back first, and their numbers."""
+    """Return the results, in the order of the registry, and their numbers."""
     outcomes = [one.outcome for one in drills]
     servers = sorted({one.row["tmux_server"] for one in drills} | {context.server_name(None)})
     return {
         "root": list(_root_checks(context, view, servers)),
-        "results": [one.as_json() for one in sorted(drills, key=lambda one: -_OUTCOMES.index(one.outcome))],
+        "results": [one.as_json() for one in drills],
         "ok": outcomes.count(OK) + outcomes.count(WARNING),
         "unproven": outcomes.count(UNPROVEN),
         "failed": outcomes.count(WOULD_NOT),
@@ -163,7 +163,15 @@ def _check_session(
     context: Context, caller: Caller, view: View, row: Row, versions: dict[str, str | None]
 ) -> SessionDrill:
     ended_row = _as_after_reboot(context, view, row)
-    checks = ResumeChecks(context, caller, ended_row, view.rows, view.identities, listed=view.listed)
+    checks = ResumeChecks(
+        context,
+        caller,
+        ended_row,
+        view.rows,
+        view.identities,
+        listed=view.listed,
+        runs=is_running(row),
+    )
     result = SessionDrill(row, checks)
     for check in CHECKS:
         if not result.is_ok(*check.needs):
@@ -224,7 +232,8 @@ def _check_choice(result: SessionDrill) -> None:
                 WOULD_NOT,
                 code="no_resume",
                 message=f"mam cannot resume a conversation of {result.row['agent']}",
-                hint=f"mam resume {name} starts the program again, with nothing of what was said",
+                hint=("after its end, " if is_running(result.row) else "")
+                + f"mam resume {name} starts the program again, with nothing of what was said",
             )
         return
     if not result.is_ok("conversation"):
@@ -267,7 +276,7 @@ def _check_history(result: SessionDrill) -> None:
         return
     stores = conversations.stores_of(result.checks.context, result.checks.row)
     is_empty = texts is not None and kind.transcript_size(conversation, stores) == 0
-    way = f"mam create --session {result.row['name']} starts it with a new conversation"
+    way = conversations.way_to_begin_anew(result.row, runs=is_running(result.row))
     if texts is None or is_empty:
         result.add(
             "history",

@@ -53,10 +53,12 @@ class ResumeChecks:
         *,
         run_recorded: bool = False,
         listed: dict[Any, list[str]] | None = None,
+        runs: bool = False,
     ) -> None:
         """Take the row, with the other rows and the identity cache of its registry.
 
-        `listed` is a cache of the conversations on disk, for several sessions.
+        `listed` is a cache of the conversations on disk, for several sessions. `runs` tells that the session
+        runs, and that the row is what it will be after its end.
         """
         self.context = context
         self.caller = caller
@@ -65,6 +67,7 @@ class ResumeChecks:
         self.identities = identities
         self.run_recorded = run_recorded
         self.listed = listed
+        self.runs = runs
         self.kind = context.kind(row["agent"])
         # What would be resumed, and the full path of the program that does it: known after their checks.
         self.choice = Choice(None, None, None)
@@ -114,10 +117,9 @@ class ResumeChecks:
             # While another process resumes the conversation, its file may have no history for a moment.
             conversations.refuse_if_held(self.context, self.row, self.choice.id)
         if reason:
-            name = self.row["name"]
             raise IllegalTransition(
-                f"'{name}' cannot be resumed: {reason}",
-                hint=f"mam create --session {name} starts it with a new conversation",
+                f"'{self.row['name']}' cannot be resumed: {reason}",
+                hint=conversations.way_to_begin_anew(self.row, runs=self.runs),
             )
 
     def check_program(self) -> None:

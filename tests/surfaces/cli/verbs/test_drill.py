@@ -1,4 +1,4 @@
-"""`mam drill`: what would not come back stands first, and the exit code says the same as the last line."""
+"""`mam drill`: the order is that of `mam ls`, and the exit code says the same as the last line."""
 
 from __future__ import annotations
 
@@ -46,19 +46,22 @@ def test_what_a_person_reads() -> None:
             result("gone", "would_not", ("its record is gone", "look for it"), ("and more\x1b[31m", None)),
             result("slow", "unproven", ("no proof", None), run={"outcome": "unproven", "message": "no"}),
             result("fine", "ok", run={"outcome": "proven", "message": "it came up"}),
+            result("unforked", "ok", run={"outcome": "n/a", "message": "mam cannot fork it"}),
         )
     )
     assert lines == [
-        "NAME  AGENT   STATUS   RESULT     CONVERSATION  FORK",
-        "gone  claude  stopped  would not  0199a213      -",
-        "slow  claude  stopped  unproven   0199a213      unproven",
-        "fine  claude  stopped  ok         0199a213 t1   proven",
+        "NAME      AGENT   STATUS   RESULT    CONVERSATION  FORK",
+        "gone      claude  stopped  lost      0199a213      -",
+        "slow      claude  stopped  unproven  0199a213      unproven",
+        "fine      claude  stopped  ok        0199a213 t1   proven",
+        "unforked  claude  stopped  ok        0199a213 t1   n/a",
         "gone: its record is gone",
         "  look for it",
         "gone: and more[31m",
         "slow: no proof",
         "fine: it came up",
-        "3 checked: 1 would come back, 1 not proven, 1 would not",
+        "unforked: mam cannot fork it",
+        "4 checked: 2 would come back, 1 not proven, 1 would not; 1 proven, 1 not tried",
     ]
     assert shown(document()) == ["no session runs or can be resumed"]
     assert shown(document(result("fine", "ok"), root_ok=False)) == [
@@ -94,7 +97,10 @@ def test_with_real_sessions(run) -> None:
     run("create", "--agent", "human", "--session", "me")
     answer = run("drill")
     assert answer.code == 1
-    assert answer.out.splitlines()[1].split()[:4] == ["me", "human", "running", "would"]
+    assert [line.split()[:4] for line in answer.out.splitlines()[1:3]] == [
+        ["one", "practice", "running", "ok"],
+        ["me", "human", "running", "lost"],
+    ]
     assert answer.out.endswith("2 checked: 1 would come back, 1 would not\n")
     answer = run("drill", "one", "--run", "--json")
     assert (answer.code, answer.json["results"][0]["run"]["outcome"]) == (0, "proven")

@@ -25,7 +25,7 @@ _OUTCOMES = {
     "ok": ("ok", "green"),
     "warning": ("warning", "yellow"),
     "unproven": ("unproven", "yellow"),
-    "would_not": ("would not", "red"),
+    "would_not": ("lost", "red"),
 }
 _FAILED, _UNPROVEN = 1, 3
 
@@ -138,4 +138,9 @@ def _counts(document: dict[str, Any]) -> str:
         parts.append(f"{document['unproven']} not proven")
     if document["failed"]:
         parts.append(f"{document['failed']} would not")
-    return f"{len(document['results'])} checked: {', '.join(parts)}"
+    runs = [result["run"]["outcome"] for result in document["results"] if result.get("run")]
+    proven, not_tried = runs.count("proven"), runs.count("n/a")
+    forks = [f"{proven} proven"] if runs else []
+    forks += [f"{not_tried} not tried"] if not_tried else []
+    checked = f"{len(document['results'])} checked: {', '.join(parts)}"
+    return "; ".join([checked, *([", ".join(forks)] if forks else [])])
