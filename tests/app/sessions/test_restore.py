@@ -18,6 +18,7 @@ from mam.adapters.store import backup_file, disk_reserve, incarnation, state_rep
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, messages, outbox
 from mam.adapters.system import process
+from mam.adapters.tmux.client import Tmux
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.monitor import backup
@@ -364,6 +365,18 @@ def test_e5_a_destroyed_first_page_and_no_copy_cost_nothing_else(root, workspace
     again = reopened()
     assert again.sessions.names() == ["one"]
     assert again._access.context.root_id == root_id
+
+
+def test_e5_a_command_that_met_the_damage_after_it_acted_says_so(
+    root, workspace, reopened, tmux_server
+) -> None:
+    damage(workspace, page_of(workspace, "log"))
+    fleet = reopened()
+    with pytest.raises(RegistryCorrupt) as caught:
+        fleet.sessions.create("sleep", name="started", args=["1000"])
+    assert [pane.session_name for pane in Tmux(tmux_server).panes().panes] == ["started"]
+    assert caught.value.hint.startswith("what this command began may be done: mam restore brings back")
+    assert caught.value.hint.endswith("then look with mam ls")
 
 
 def test_a_readable_page_with_an_unreadable_record_is_damage(root, workspace, reopened) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Concatenate, ParamSpec, TypeVar
 
     from mam.adapters.store.tables.teams import Member
@@ -108,6 +109,18 @@ class Access:
 
             finish_spawns(self.context)
 
+    @contextmanager
+    def after_damage(self) -> Iterator[None]:
+        """Say in the error of a damaged database that the verb may have acted before it met the damage."""
+        from mam.core.errors import RegistryCorrupt
+
+        try:
+            yield
+        except RegistryCorrupt as error:
+            if error.message.startswith(self.context.paths.db):
+                error.hint = f"what this command began may be done: {error.hint}; then look with mam ls"
+            raise
+
     def end(self, *, starts_resident: bool = True) -> None:
         """Conclude a change: publish what it recorded, if no resident runs, and see to it that one does."""
         if self.context.root.refusal() is not None:
@@ -170,10 +183,11 @@ def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
     def change(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
         self._access.check(verb.__qualname__)
         self._access.begin()
-        try:
-            return verb(self, *arguments, **options)
-        finally:
-            self._access.end()
+        with self._access.after_damage():
+            try:
+                return verb(self, *arguments, **options)
+            finally:
+                self._access.end()
 
     return change
 
@@ -185,10 +199,11 @@ def watching(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
     def watch(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
         self._access.check(verb.__qualname__)
         self._access.begin()
-        try:
-            return verb(self, *arguments, **options)
-        finally:
-            self._access.end(starts_resident=False)
+        with self._access.after_damage():
+            try:
+                return verb(self, *arguments, **options)
+            finally:
+                self._access.end(starts_resident=False)
 
     return watch
 
@@ -212,10 +227,11 @@ def acting(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[Gr
             access.begin()
         except Unwritable as error:
             access.context.warn(f"what another command left half done stays so: {error}")
-        try:
-            return verb(self, *arguments, **options)
-        finally:
-            access.end()
+        with access.after_damage():
+            try:
+                return verb(self, *arguments, **options)
+            finally:
+                access.end()
 
     return act
 
