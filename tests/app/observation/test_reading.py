@@ -280,8 +280,8 @@ def test_doctor_names_what_is_wrong_and_how_to_mend_it(fleet, tmux_server) -> No
     bad = {finding["check"]: finding for finding in fleet.monitor.doctor() if finding["ok"] is False}
     assert "chmod 700" in bad["mode"]["mend"]
     assert bad["session lost"]["mend"] == "mam resume lost"
-    assert orphan.row["pane"]["id"] in bad["pane without a row"]["mend"]
-    assert "kill" not in bad["pane without a row"]["mend"]
+    assert orphan.row["pane"]["id"] in bad["pane without a row"]["message"]
+    assert bad["pane without a row"]["mend"] == "mam adopt orphan --agent KIND registers it"
 
 
 def test_doctor_and_wait_name_a_way_that_works_where_the_conversation_is_gone(fleet, home, until) -> None:

@@ -141,7 +141,7 @@ def test_e5_live_agents_whose_record_is_lost_are_never_named_to_be_ended(fleet, 
     assert "left running" not in checks
     mend = checks["pane without a row"]["mend"]
     assert "kill" not in mend
-    assert f"mam restore {copy}" in mend
+    assert f"mam restore FILE goes back to a copy, such as {copy}" in mend
     assert "mam adopt lost --agent KIND" in mend
 
     answer = subprocess.run(

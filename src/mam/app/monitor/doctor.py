@@ -454,19 +454,21 @@ def _sessions(context: Context) -> Iterator[Finding]:
                         "pane without a row",
                         False,
                         f"{where} runs an agent that no record names",
-                        _way_to_take_back(context, server, pane),
+                        _way_to_take_back(context, server, pane, listing),
                     )
 
 
-def _way_to_take_back(context: Context, server: str, pane: Pane) -> str:
-    """Return how a live agent gets its row back. mam started it, so nobody is told to kill it first."""
-    option = "" if server == context.server_name(None) else f" --tmux-server {quote(server)}"
-    several = f" --pane {pane.id}"
-    adopt = f"mam adopt {quote(pane.session_name)} --agent KIND{several}{option} registers it"
+def _way_to_take_back(context: Context, server: str, pane: Pane, listing: Listing) -> str:
+    """Return how a live agent gets its row back. mam started it, so nobody is told to kill it."""
+    options = [] if server == context.server_name(None) else [f"--tmux-server {quote(server)}"]
+    if sum(other.session_name == pane.session_name and not other.dead for other in listing.panes) > 1:
+        options.append(f"--pane {pane.id}")
+    adopt = f"mam adopt {quote(pane.session_name)} --agent KIND registers it"
+    adopt += f" (with {' '.join(options)})" if options else ""
     copies = backup.listed(context)
     if not copies:
         return adopt
-    return f"mam restore {quote(copies[0].path)} goes back to a copy, mam backup --list shows all; or {adopt}"
+    return f"mam restore FILE goes back to a copy, such as {quote(copies[0].path)}; or {adopt}"
 
 
 def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:
