@@ -29,6 +29,12 @@ def filled(tmp_path_factory):
     return FilledDatabase(tmp_path_factory.mktemp("filled"))
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A database for tests that salvage it some hundred times."""
+    return FilledDatabase(tmp_path_factory.mktemp("small"), 20)
+
+
 @pytest.fixture
 def salvaged(tmp_path, filled):
     """Salvage a damaged content; return the report and the rows."""
@@ -36,7 +42,7 @@ def salvaged(tmp_path, filled):
     template = tmp_path / "template.db"
     fresh(template).close()
 
-    def run(content, *, copy=True, wal=None):
+    def run(content, *, copy=True, wal=None, source=filled):
         damaged, path = tmp_path / "damaged.db", tmp_path / f"target{next(numbers)}.db"
         damaged.write_bytes(content)
         if wal is not None:
@@ -45,7 +51,7 @@ def salvaged(tmp_path, filled):
         target = sqlite3.connect(path, isolation_level=None)
         target.execute("PRAGMA synchronous=OFF")
         try:
-            report = salvage.salvage(str(damaged), str(filled.copy) if copy else None, target)
+            report = salvage.salvage(str(damaged), str(source.copy) if copy else None, target)
             assert not target.in_transaction
             assert report.as_json()["pages"] == report.pages
             meta = dict(target.execute("SELECT key, value FROM meta"))
@@ -121,18 +127,18 @@ def test_an_intact_database_comes_back_whole(filled, salvaged) -> None:
 
 @pytest.mark.promise("P8")
 @pytest.mark.slow
-def test_e5_a_damaged_byte_on_each_page_costs_at_most_what_that_page_held(filled, salvaged, capsys) -> None:
+def test_e5_a_damaged_byte_on_each_page_costs_at_most_what_that_page_held(small, salvaged, capsys) -> None:
     """For each page the list says what it was, and where its rows came from."""
-    owner, on_page = owners(filled), keys_on_page(filled)
+    owner, on_page = owners(small), keys_on_page(small)
     lines, total = [], collections.Counter()
-    pages = len(filled.content) // SIZE
+    pages = len(small.content) // SIZE
     for number in range(1, pages + 1):
-        for at in places_on(filled.content, number):
-            report, rows, _meta = salvaged(flipped(filled.content, at))
+        for at in places_on(small.content, number):
+            report, rows, _meta = salvaged(flipped(small.content, at), source=small)
             lost = changed = 0
             left_out = collections.Counter(left["table"] for left in report.left_out)
-            for table, expected in filled.rows.items():
-                here, old = on_page[number][table], filled.copied_rows[table]
+            for table, expected in small.rows.items():
+                here, old = on_page[number][table], small.copied_rows[table]
                 strange = rows[table].keys() - expected.keys() - old.keys()
                 for key, row in expected.items():
                     if rows[table].get(key) == row:
@@ -162,7 +168,7 @@ def test_e5_a_damaged_byte_on_each_page_costs_at_most_what_that_page_held(filled
         print("\n" + "\n".join(lines) if "-v" in sys.argv else f"\n{dict(total)}")
     assert len(lines) == 4 * pages
     assert total["leaf"] > 100, "inner pages were lost, and leaves read directly"
-    assert total["copy"] > 500, "the copy filled gaps"
+    assert total["copy"] > 100, "the copy filled gaps"
     assert total["lost"] < total["copy"] / 4
 
 
