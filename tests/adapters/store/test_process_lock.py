@@ -90,3 +90,12 @@ def test_a_holder_describes_itself_anew(tmp_path) -> None:
     lock.rewrite({"pid": 1})
     assert reader.holder() == {"pid": 1}
     lock.release()
+
+
+def test_a_description_that_mam_did_not_write_says_nothing(tmp_path) -> None:
+    lock = ProcessLock(str(tmp_path / "lock"))
+    assert lock.take({"pid": 1})
+    for text in ("[" * 4096, "{", "7", "\0"):
+        (tmp_path / "lock").write_text(text, encoding="utf-8")
+        assert ProcessLock(lock.path).holder() == {}
+    lock.release()

@@ -38,6 +38,14 @@ def test_no_link_is_followed_and_no_failure_is_raised(tmp_path) -> None:
     assert not (tmp_path / "precious").exists()
 
 
+def test_nobody_waits_for_a_pipe(tmp_path) -> None:
+    os.mkfifo(tmp_path / "x.log")
+    log = BoundedLog(str(tmp_path / "x.log"))
+    log.add("text")
+    assert not log.prepare()
+    assert log.last_line() is None
+
+
 def test_what_a_process_prints_goes_through_the_log_and_follows_it(tmp_path) -> None:
     path = tmp_path / "x.log"
     program = (

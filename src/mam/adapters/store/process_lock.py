@@ -125,6 +125,6 @@ def _flock(handle: int, how: int) -> bool:
 def _parse(text: bytes) -> dict[str, Any]:
     try:
         holder = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return holder if isinstance(holder, dict) else {}

@@ -9,7 +9,8 @@ from time import gmtime, strftime, time
 
 from mam.core.safe_text import for_screen, one_line
 
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe that somebody has put there is not waited for.
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST = 1 << 20
 # So much of the end holds the last lines.
 _TAIL = 16384
@@ -101,10 +102,14 @@ class BoundedLog:
         A line that is indented, such as a hint, belongs to the one before it.
         """
         for path in (self.path, f"{self.path}.1"):
-            with suppress(OSError), open(path, "rb") as file:
+            with suppress(OSError), open(path, "rb", opener=_open_at_once) as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
                 lines = file.read(_TAIL).decode("utf-8", "replace").split("\n")
                 texts = (line.split("] ", 1)[-1] for line in reversed(lines))
                 if text := next((text for text in texts if text.strip() and text[0] != " "), None):
                     return one_line(text, limit)
         return None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
