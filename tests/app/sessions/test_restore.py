@@ -587,7 +587,7 @@ def test_a_sound_root_and_one_without_copies_are_refused(root, workspace, reopen
     lose(workspace)
     with pytest.raises(Refused, match="there is no copy of this root") as refused:
         reopened().restore()
-    assert refused.value.hint.startswith("if you have a file of `mam backup`: mam restore FILE; ")
+    assert refused.value.hint.startswith("if you have a backup in a file: mam restore FILE; ")
     assert refused.value.hint.endswith("mam init --new")
     place = tmp_path / "new"
     place.mkdir()

@@ -146,12 +146,12 @@ def test_a_listing_names_a_root_that_is_not_here_to_a_person():
 
 
 def test_an_empty_listing_says_how_to_go_on():
-    lines = render_listing.show({"root": "/r", "sessions": []}, paint())
+    empty = {"root": "/r", "sessions": [], "root_state": "known"}
+    lines = render_listing.show(empty, paint())
     assert lines[0] == "no sessions in /r"
     assert "mam create --agent" in lines[1]
-    assert render_listing.show({"root": "/r", "sessions": []}, paint(), is_filtered=True) == [
-        "no session matches"
-    ]
+    assert render_listing.show(empty, paint(), is_filtered=True) == ["no session matches"]
+    assert render_listing.show({**empty, "root_state": "missing"}, paint()) == lines[:1]
 
 
 def test_every_root_has_its_table():

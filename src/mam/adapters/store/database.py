@@ -186,11 +186,27 @@ def connect_to_copy(path: str) -> sqlite3.Connection:
                 source.close()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute("PRAGMA query_only=ON")
-        steps = iter(range(_MOST_STEPS // _STEPS_BETWEEN))
-        connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS_BETWEEN)
+        _trust_nothing(connection)
         return connection
+
+
+def connect_to_private_copy(path: str) -> sqlite3.Connection:
+    """Open a file in a folder of mam's own, of which somebody else may have written the content.
+
+    SQLite may write beside it. It may be of any size, because it is not read into memory.
+    """
+    with errors(path):
+        uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+        _trust_nothing(connection)
+        return connection
+
+
+def _trust_nothing(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA query_only=ON")
+    steps = iter(range(_MOST_STEPS // _STEPS_BETWEEN))
+    connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS_BETWEEN)
 
 
 def copy_stamp(path: str) -> tuple[object, ...]:

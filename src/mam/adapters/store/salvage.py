@@ -99,8 +99,9 @@ def salvage(damaged_path: str, copy_path: str | None, target: sqlite3.Connection
     """Fill an empty database of today's schema with what a damaged one and a copy hold, in one transaction.
 
     `damaged_path` names the damaged file, with its log `-wal` beside it; nobody may write it meanwhile.
-    `copy_path` names a sound database of mam, or is None. `target` is open, without a transaction. Raises
-    RegistryCorrupt if nothing of the file can be read; a copy that cannot be read is noted in the report.
+    `copy_path` names a sound database of mam in a private folder, or is None. `target` is open, without a
+    transaction. Raises RegistryCorrupt if nothing of the file can be read; a copy that cannot be read is
+    noted in the report.
     `root_id` is the copy's if there is one, because a damaged id looks like an id.
     """
     with database.errors(damaged_path), _PageFile(damaged_path) as file:
@@ -814,7 +815,7 @@ _META_CHECKS: dict[str, Callable[[Any], object]] = {
 
 @contextmanager
 def _copy(path: str) -> Iterator[sqlite3.Connection]:
-    source = database.connect_to_copy(path)
+    source = database.connect_to_private_copy(path)
     try:
         source.text_factory = checked_copy.text_or_flaw
         yield source

@@ -60,7 +60,7 @@ def _checked(context: Context, file: str, *, force: bool) -> str:
         )
     if os.path.isdir(path):
         example = os.path.join(path, "mam.db")
-        raise InvalidPath(f"{path} is a directory", hint=f"name a file in it: mam backup {example}")
+        raise InvalidPath(f"{path} is a directory", hint=f"name a file in it, such as {example}")
     if os.path.lexists(path) and not (force and os.path.isfile(path) and not os.path.islink(path)):
         hint = "name another file" if force else "name another file, or repeat with --force"
         raise InvalidPath(f"{path} exists already{', and is not a regular file' * force}", hint=hint)

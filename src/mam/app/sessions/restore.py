@@ -143,7 +143,7 @@ class _Here:
             RootState.NEW: "mam init makes this directory a root",
             RootState.MISSING: "or begin anew: mam init --new",
         }.get(self.state, "the next command that records something begins anew")
-        return f"if you have a file of `mam backup`: {_COMMAND} FILE; {anew}"
+        return f"if you have a backup in a file: {_COMMAND} FILE; {anew}"
 
     def refuse_if_busy(self) -> None:
         """Raise RegistryBusy while another process changes something: it would be lost."""
