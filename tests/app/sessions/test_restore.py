@@ -22,10 +22,12 @@ from mam.adapters.tmux.client import Tmux
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.monitor import backup
+from mam.app.messages import send
 from mam.app.sessions import restore as restoring
 from mam.core import caller as callers
 from mam.core.backup_rotation import CHANGE, RESTORED
 from mam.core.errors import (
+    Conflict,
     InvalidPath,
     NeedsConfirmation,
     NotAllowed,
@@ -625,6 +627,37 @@ def test_while_another_command_is_at_work_nothing_is_replaced(root, workspace, r
         )
     with pytest.raises(RegistryBusy):
         reopened().restore(str(copy), is_confirmed=True)
+
+
+def test_while_a_job_is_submitted_nothing_is_replaced(root, workspace, reopened) -> None:
+    """Its session would start without it."""
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        owner = {"owner": process.me().as_json()}
+        fleet._access.context.registry.note(lambda it: jobs.update(it, jobs.find(it, root), data=owner))
+    with pytest.raises(RegistryBusy):
+        reopened().restore(str(copy), is_confirmed=True)
+
+
+def test_a_sender_that_waits_is_told_that_its_message_is_gone(
+    fleet, workspace, reopened, monkeypatch
+) -> None:
+    fleet.sessions.create("practice", name="a", args=QUICK)
+    copy = copy_now(fleet)
+    deliver = send.deliver
+
+    def replace_and_deliver(*given):
+        monkeypatch.setattr(send, "deliver", deliver)
+        reopened().restore(str(copy), is_confirmed=True)
+        deliver(*given)
+
+    monkeypatch.setattr(send, "deliver", replace_and_deliver)
+    with pytest.raises(Conflict, match="was replaced") as told:
+        fleet.messages.send("a", "hello")
+    assert "mam read" in told.value.hint
+    assert fleet.messages.send("a", "hello", timeout=20)["state"] == "submitted"
+    assert said(fleet, "a") == ["hello"]
+    reopened().sessions.stop("a", force=True)
 
 
 def test_the_resident_ends_before_its_state_is_replaced(root, workspace, reopened, monitor, until) -> None:

@@ -184,5 +184,9 @@ def _check_launch(transaction: Transaction, found: Row) -> None:
 
 def _reload(context: Context, message_id: str) -> Message:
     message = context.registry.peek(lambda transaction: messages.find(transaction, message_id), None)
-    assert message is not None
+    if message is None:
+        raise Conflict(
+            f"the state of this root was replaced, and does not have message {message_id} any more",
+            hint="look whether the agent has it, and send it again: mam read",
+        )
     return message

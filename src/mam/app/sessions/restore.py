@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from mam.adapters.store import (
     backup_file,
@@ -151,12 +152,15 @@ class _Here:
             view = self.context.registry.view_to_show()
             nothing: list[Any] = []
             typing = self.context.registry.peek(messages.open_of, nothing)
+            begun = self.context.registry.peek(partial(jobs.listed, only_open=True), nothing)
         except Damaged:
             return
         owners = [message.owner for message in typing if message.state == MessageState.TYPING]
+        # Somebody submits them and starts their sessions, or runs their scripts.
+        owners += [job.data.get(key) for job in begun for key in ("owner", "checker")]
         identities = [process.Identity.from_json(owner) for owner in owners]
-        is_typed = any(identity is not None and process.is_alive(identity) for identity in identities)
-        if is_typed or any(claims.is_owned(intent) for intent in view.intents):
+        is_owned = any(identity is not None and process.is_alive(identity) for identity in identities)
+        if is_owned or any(claims.is_owned(intent) for intent in view.intents):
             raise RegistryBusy("another command is at work in this root", hint="repeat when it has ended")
 
     @contextmanager
