@@ -195,6 +195,23 @@ def test_e7_states_that_were_kept_aside_are_removed_after_a_time(context) -> Non
     assert [path.name for path in folder.iterdir()] == ["new"]
 
 
+def test_states_that_were_kept_beside_the_state_are_removed_after_a_time(context, quick_path) -> None:
+    """The user state is on another file system. The times of the folders say nothing."""
+    root_id = context.root_id
+    old, new, strange = (
+        f".mam.kept-{root_id}-2020-01-01T000000Z-0a1b-state",
+        f".mam.kept-{root_id}-9998-01-01T000000Z-0a1b-state",
+        f".mam.kept-{root_id}-2020-99-99T000000Z-0a1b-state",
+    )
+    others = (".mam.kept-" + "0" * 16 + "-2020-01-01T000000Z-0a1b-state", ".mam.kept-mine")
+    for name in (old, new, strange, *others):
+        (quick_path / name).mkdir()
+        (quick_path / name / "state.db").write_text("x", encoding="utf-8")
+        os.utime(quick_path / name, (context.now() - OLD,) * 2)
+    remove_some(context)
+    assert {path.name for path in quick_path.glob(".mam.kept-*")} == {new, strange, *others}
+
+
 def test_e7_forever_keeps_all(fleet, context, home) -> None:
     settings = context.settings()
     settings.keep_jobs = settings.keep_log = settings.keep_messages = None

@@ -6,6 +6,7 @@ or running is never removed, and nothing that a person wrote.
 
 from __future__ import annotations
 
+import calendar
 import os
 import re
 import stat
@@ -36,6 +37,9 @@ MOST_LOG_ENTRIES, MOST_JOB_BYTES, MOST_MESSAGE_BYTES = 200_000, 1 << 30, 64 << 2
 _YOUNG_SECONDS = 3600.0
 # The file shrinks if so much of it is free. What is used is copied meanwhile, and nobody can write.
 _LEAST_FREE, _MOST_USED = 16 << 20, 64 << 20
+_KEPT_BESIDE = re.compile(
+    r"\.kept-([0-9a-f]{16})-([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z)-[0-9a-f]{4}-(?:state|unfinished)"
+)
 _MAIL_FILE = re.compile(r"(m_[A-Za-z0-9-]+)\.md")
 
 
@@ -79,6 +83,7 @@ def remove_some(context: Context) -> bool:
     if settings.keep_jobs is not None:
         is_more |= _remove_jobs(context, now - settings.keep_jobs)
         _remove_kept_states(context, now - settings.keep_jobs)
+        _remove_states_kept_beside(context, now - settings.keep_jobs)
         _remove_copies_of_lost_roots(context, now - settings.keep_jobs)
     if settings.keep_messages is not None:
         is_more |= _remove_messages(context, now - settings.keep_messages)
@@ -199,6 +204,28 @@ def _remove_kept_states(context: Context, before: float) -> None:
             if os.stat(os.path.join(folder, name), follow_symlinks=False).st_mtime < before:
                 delete_files.remove(folder, name)
         except (OSError, MamError):
+            # It stays, and a person may delete it.
+            continue
+
+
+def _remove_states_kept_beside(context: Context, before: float) -> None:
+    """Remove what lies beside the state, because the user state is on another file system.
+
+    The name says since when: a rename leaves the times of a folder as they are.
+    """
+    folder, own = os.path.split(context.paths.state)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        match = _KEPT_BESIDE.fullmatch(name.removeprefix(own)) if name.startswith(own) else None
+        if match is None or match[1] != context.root_id:
+            continue
+        try:
+            if calendar.timegm(time.strptime(match[2], "%Y-%m-%dT%H%M%SZ")) < before:
+                delete_files.remove(folder, name)
+        except (ValueError, MamError):
             # It stays, and a person may delete it.
             continue
 
