@@ -28,6 +28,7 @@ from mam.core import caller as callers
 from mam.core.backup_rotation import CHANGE, RESTORED
 from mam.core.errors import (
     Conflict,
+    DiskFull,
     InvalidPath,
     NeedsConfirmation,
     NotAllowed,
@@ -745,6 +746,26 @@ def test_a_change_during_a_restore_is_in_the_restored_state_and_not_lost(
     command.join(20)
     assert seen == ["one"]
     assert [state for state, _ in states(reopened(), "m_held")] == [MessageState.TYPING]
+
+
+def test_a_restore_that_fails_starts_the_resident_again(
+    root, workspace, reopened, monitor, until, monkeypatch
+) -> None:
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+    running = monitor()
+    until(lambda: lock(reopened()._access.context).holder())
+    started = []
+    monkeypatch.setattr(restoring.resident_start_and_lock, "ensure", started.append)
+
+    def full(*_given):
+        raise DiskFull("no space left")
+
+    monkeypatch.setattr(checked_copy, "copy_rows", full)
+    with pytest.raises(DiskFull):
+        reopened().restore(str(copy), is_confirmed=True)
+    assert (running.wait(20), len(started)) == (0, 1)
+    assert reopened().sessions.names() == ["one"]
 
 
 def restore_in_child(workspace, arm) -> int:

@@ -7,7 +7,7 @@ got, what jobs may have done and what was published is looked up or put to rest.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 from mam.adapters.store import (
@@ -34,7 +34,15 @@ from mam.app.sessions.restore_source import open_newest, open_source, richer
 from mam.app.sessions.restore_summary import summary_of
 from mam.app.sessions.state_rebuild import StateRebuild
 from mam.core import job_event as events
-from mam.core.errors import Damaged, NeedsConfirmation, Refused, RegistryBusy, RegistryCorrupt, SchemaTooNew
+from mam.core.errors import (
+    Damaged,
+    MamError,
+    NeedsConfirmation,
+    Refused,
+    RegistryBusy,
+    RegistryCorrupt,
+    SchemaTooNew,
+)
 from mam.core.job_rules import JobStatus
 from mam.core.message_rules import MessageState
 from mam.core.root_mark import root_mark
@@ -167,15 +175,22 @@ class _Here:
     def at_rest(self) -> Iterator[None]:
         """End the resident, and keep everybody else from changing the state until the block ends.
 
-        Whoever begins to type a held message meanwhile waits, and then sees the restored state.
+        Whoever begins to type a held message meanwhile waits, and then sees the restored state. After an
+        error the state needs its resident again.
         """
         if not self.has_database:
             yield
             return
-        resident_start_and_lock.end(self.context)
-        with database.unchanged(self.context.paths.db):
-            self.refuse_if_busy()
-            yield
+        has_ended = resident_start_and_lock.end(self.context)
+        try:
+            with database.unchanged(self.context.paths.db):
+                self.refuse_if_busy()
+                yield
+        except BaseException:
+            if has_ended:
+                with suppress(MamError):
+                    resident_start_and_lock.ensure(self.context)
+            raise
 
 
 class _Restore(StateRebuild):
