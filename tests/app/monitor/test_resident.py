@@ -145,12 +145,20 @@ def test_it_is_started_on_demand_and_ends_with_the_last_session(home, tmux_serve
         assert "MAM_SESSION" not in process_environment(first["pid"])
         os.kill(first["pid"], signal.SIGKILL)
         until(lambda: holder(fleet) is None)
+        until(lambda: may_be_started(fleet))
         other_session = fleet.sessions.create("sleep", args=["1000"], name="two")
         second = until(lambda: holder(fleet))
         assert second["pid"] != first["pid"]
         session.stop()
         other_session.stop()
         until(lambda: holder(fleet) is None)
+
+
+def may_be_started(fleet) -> bool:
+    """Tell whether the pause after the last start is over."""
+    context = fleet._access.context
+    starts = context.user_state.resident_starts(context.root_id)
+    return starts is None or not starts.is_resting(context.now())
 
 
 def test_it_ends_with_its_root(fleet, monitor, workspace, until, tmp_path) -> None:

@@ -14,15 +14,15 @@ import pytest
 from tests.app.team_desk import QUICK, said
 
 import mam
-from mam.adapters.store import backup_file, disk_reserve, incarnation, state_replacement
+from mam.adapters.store import backup_file, checked_copy, disk_reserve, incarnation, state_replacement
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, messages, outbox
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
-from mam.app.monitor import backup
 from mam.app.messages import send
+from mam.app.monitor import backup
 from mam.app.sessions import restore as restoring
 from mam.core import caller as callers
 from mam.core.backup_rotation import CHANGE, RESTORED
