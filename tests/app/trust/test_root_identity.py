@@ -17,6 +17,7 @@ import pytest
 from tests.app.copied_root import copy_root
 
 import mam
+from mam.adapters.store.root_paths import RootPaths
 from mam.adapters.system import process
 from mam.core.errors import (
     NotAllowed,
@@ -306,6 +307,24 @@ def test_d3_a_database_that_was_lost_is_said_and_not_made_anew(ended, workspace,
         assert again.init_new()["changed"] is True
         assert again.sessions.names() == ["one"]
     assert state_of(workspace) == "known"
+
+
+def test_d3_a_database_that_is_deleted_while_a_change_begins_is_not_made_anew(
+    ended, workspace, monkeypatch
+) -> None:
+    make = RootPaths.make
+
+    def make_and_delete(paths) -> None:
+        make(paths)
+        for suffix in ("", "-wal", "-shm"):
+            Path(paths.db + suffix).unlink(missing_ok=True)
+
+    with mam.open(str(workspace)) as fleet:
+        database = Path(fleet._access.context.paths.db)
+        monkeypatch.setattr(RootPaths, "make", make_and_delete)
+        with pytest.raises(RootMissing):
+            fleet.init()
+    assert not database.exists()
 
 
 def test_honest_a_moved_folder_whose_old_path_is_taken_stays_known(ended, workspace, tmp_path) -> None:

@@ -46,15 +46,20 @@ def connect(
 ) -> sqlite3.Connection:
     """Open a database and migrate it to the newest schema; raise a MamError for each possible failure.
 
-    With a write-ahead log readers and writers do not wait for each other. Without it a reader makes no file.
+    Without `create` there must be one already: a database that was just deleted is not made anew. With a
+    write-ahead log readers and writers do not wait for each other. Without it a reader makes no file.
     `keep_copy` gets a database of an older schema, and the number of that, before it is migrated. If it
     fails, nothing is migrated.
     """
     with errors(path):
         if create:
             _create_private(path)
+        elif not os.stat(path).st_size:
+            raise damaged(path, "it is empty")
         connection = _open(path, len(migrations), len(additions))
         try:
+            if not create and schema_number(connection) == (0, 0):
+                raise damaged(path, "it is empty")
             if not _is_current(connection, migrations, additions):
                 with _queued(path):
                     # Another process may have migrated it, while this one waited.

@@ -159,13 +159,20 @@ class Registry:
             self.paths.make_state_folder()
             known = root.begin_claim() if root is not None else None
             self.paths.make()
-        connection = database.connect(
-            self.paths.db,
-            schema.STATE_MIGRATIONS,
-            schema.STATE_ADDITIONS,
-            create=True,
-            keep_copy=self._keep_copy,
-        )
+        try:
+            connection = database.connect(
+                self.paths.db,
+                schema.STATE_MIGRATIONS,
+                schema.STATE_ADDITIONS,
+                create=root is None or known is not None,
+                keep_copy=self._keep_copy,
+            )
+        except (Damaged, Unavailable):
+            if root is not None:
+                # Somebody may have deleted the state since it was looked at.
+                root.forget_verdict()
+                root.check()
+            raise
         if root is not None and known is not None and arrival is not None:
             try:
                 root.finish_claim(connection, known, arrival)
