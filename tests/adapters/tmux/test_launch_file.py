@@ -156,13 +156,18 @@ class TestFailures:
         ],
     )
     def test_the_pane_and_a_file_say_why(self, private, launch, tmux, argv, cwd, status, reason):
-        pane, path = launch(argv, cwd=cwd)
-        dead = tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 5)
-        assert dead.dead_status == status
-        assert "mam: " + reason in tmux.look(pane.id).screen
-        assert stat.S_IMODE(Path(path + ".failed").stat().st_mode) == 0o600
-        assert launch_failure(path) == reason
-        assert launch_failure(path) is None and not Path(path).exists()
+        for _ in range(5):
+            pane, path = launch(argv, cwd=cwd)
+            dead = tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 5)
+            assert dead.dead_status == status
+            assert stat.S_IMODE(Path(path + ".failed").stat().st_mode) == 0o600
+            assert launch_failure(path) == reason
+            assert launch_failure(path) is None and not Path(path).exists()
+            # Linux hands the output of a program over a little later, and tmux 3.3a may close the terminal of
+            # one that ends at once before that: then the pane is empty. The file is what mam relies on.
+            if screen := tmux.look(pane.id).screen.partition("Pane is dead")[0].strip():
+                break
+        assert "mam: " + reason in screen
 
     @pytest.mark.parametrize(
         "damage",
