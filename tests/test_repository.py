@@ -229,6 +229,7 @@ PLANTED = {
     "app-layers": [
         {"app/context/planted.py": "import mam.app.jobs"},
         {"app/sessions/planted.py": "import mam.app.teams"},
+        {"app/sessions/planted.py": "import mam.app.roots"},
         {"app/teams/planted.py": "import mam.app.brokers"},
         {"app/monitor/planted.py": "import mam.app.api"},
         {"app/planted/__init__.py": ""},

@@ -10,7 +10,7 @@ import pytest
 from mam.adapters.store.tables import jobs
 from mam.app.job_runner import release as releasing
 from mam.app.job_runner.resident_task import JobTask, _commands_without_job
-from mam.app.sessions.parking import park_everything
+from mam.app.roots.parking import park_everything
 from mam.core import caller as callers
 from mam.core.errors import EventRefused, NotAllowed
 

@@ -136,7 +136,7 @@ class Fleet:
 
     def init(self) -> str:
         """Make the current directory, or the workspace, a root; return the registry file."""
-        from mam.app.sessions.init import init
+        from mam.app.roots.init import init
 
         self._access.check("Fleet.init")
         if self._access.context.paths.root != self._access.context.workspace:
@@ -154,7 +154,7 @@ class Fleet:
         with `keep` also `released`; in a root that is this user's already only `{registry, changed}`. Raises
         Refused in a root of another state, and NotAllowed if the caller is a session.
         """
-        from mam.app.sessions.init_trust import trust
+        from mam.app.roots.init_trust import trust
 
         self._access.check("Fleet.init_trust")
         document = trust(self._access.context, self._access.caller)
@@ -169,7 +169,7 @@ class Fleet:
 
         Returns what `init_trust` returns, with the `original`. Raises Refused, NotAllowed.
         """
-        from mam.app.sessions.init_trust import make_own
+        from mam.app.roots.init_trust import make_own
 
         self._access.check("Fleet.init_copy")
         return make_own(self._access.context, self._access.caller)
@@ -180,7 +180,7 @@ class Fleet:
         Returns `{registry, changed, former}`. Raises RootElsewhere while it is in use there, and Refused and
         NotAllowed as `init_trust`.
         """
-        from mam.app.sessions.init_take_over import take_over
+        from mam.app.roots.init_take_over import take_over
 
         self._access.check("Fleet.init_take_over")
         return take_over(self._access.context, self._access.caller)
@@ -190,7 +190,7 @@ class Fleet:
 
         Returns `{registry, changed, panes}`. Raises Refused, NotAllowed.
         """
-        from mam.app.sessions.init_new import begin_anew
+        from mam.app.roots.init_new import begin_anew
 
         self._access.check("Fleet.init_new")
         return begin_anew(self._access.context, self._access.caller)
@@ -205,7 +205,7 @@ class Fleet:
         `is_confirmed` if there is a state. `dry_run` changes nothing. docs/api.md describes the answer.
         Raises Refused, NeedsConfirmation, NotAllowed, RegistryBusy and RegistryCorrupt.
         """
-        from mam.app.sessions.restore import restore
+        from mam.app.roots.restore import restore
 
         self._access.check("Fleet.restore")
         context, caller = self._access.context, self._access.caller

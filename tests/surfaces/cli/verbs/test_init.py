@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 from tests.app.copied_root import copy_root
-from tests.app.sessions.test_init_ways import plain_fleet, set_place
+from tests.app.roots.test_init_ways import plain_fleet, set_place
 
 from mam.core.root_state import Place
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.app.sessions.test_init_ways import plain_fleet
-from tests.app.sessions.test_restore import copy_now, damage, lose, page_of, restored
+from tests.app.roots.test_init_ways import plain_fleet
+from tests.app.roots.test_restore import copy_now, damage, lose, page_of, restored
 
 import mam
 from mam.adapters.store.salvage import SalvageReport
-from mam.app.sessions.restore_summary import summary_of
+from mam.app.roots.restore_summary import summary_of
 from mam.surfaces.cli.verbs import restore as restore_verb
 
 

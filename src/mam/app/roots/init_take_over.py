@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.root_identity import PLACE, my_place
 from mam.adapters.store.tables import messages, teams
 from mam.app.context.authority import require_person
-from mam.app.sessions.init_option_in_other_state import answer_in_other_state
+from mam.app.roots.init_option_in_other_state import answer_in_other_state
 from mam.core.errors import RootElsewhere
 from mam.core.root_state import Place, RootState
 

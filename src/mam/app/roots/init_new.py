@@ -7,8 +7,8 @@ import os
 from mam.adapters.store import database
 from mam.app.context import claims
 from mam.app.context.authority import require_person
+from mam.app.roots.init_option_in_other_state import answer_in_other_state
 from mam.app.sessions.adopt import has_lost_record
-from mam.app.sessions.init_option_in_other_state import answer_in_other_state
 from mam.app.sessions.pane_marks import live_panes
 from mam.core.root_mark import directory_of
 from mam.core.root_state import RootState

@@ -17,7 +17,7 @@ import mam
 from mam.adapters.store import state_replacement
 from mam.adapters.store.tables import messages
 from mam.adapters.store.user_state import UserState
-from mam.app.sessions import init_new, init_take_over, init_trust, state_rebuild
+from mam.app.roots import init_new, init_take_over, init_trust, state_rebuild
 from mam.core import caller as callers
 from mam.core.errors import (
     NotAllowed,

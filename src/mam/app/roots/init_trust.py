@@ -12,9 +12,9 @@ from mam.adapters.store import checked_copy, state_replacement
 from mam.adapters.store.root_identity import ID
 from mam.adapters.store.tables import teams
 from mam.app.context.authority import require_person
-from mam.app.sessions.init_option_in_other_state import answer_in_other_state
-from mam.app.sessions.parking import Parked, park_everything
-from mam.app.sessions.state_rebuild import StateRebuild
+from mam.app.roots.init_option_in_other_state import answer_in_other_state
+from mam.app.roots.parking import Parked, park_everything
+from mam.app.roots.state_rebuild import StateRebuild
 from mam.core import session_transitions
 from mam.core.errors import RootElsewhere
 from mam.core.root_state import RootState

@@ -28,11 +28,11 @@ from mam.app.context.authority import require_person
 from mam.app.jobs import ledger_writer
 from mam.app.messages import restored_messages
 from mam.app.messages.parking import park
-from mam.app.sessions import take_back
-from mam.app.sessions.parking import park_everything
-from mam.app.sessions.restore_source import open_newest, open_source, richer
-from mam.app.sessions.restore_summary import summary_of
-from mam.app.sessions.state_rebuild import StateRebuild
+from mam.app.roots import take_back
+from mam.app.roots.parking import park_everything
+from mam.app.roots.restore_source import open_newest, open_source, richer
+from mam.app.roots.restore_summary import summary_of
+from mam.app.roots.state_rebuild import StateRebuild
 from mam.core import job_event as events
 from mam.core.errors import (
     Damaged,
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
-    from mam.app.sessions.restore_source import Source
-    from mam.app.sessions.take_back import MarkedPane
+    from mam.app.roots.restore_source import Source
+    from mam.app.roots.take_back import MarkedPane
     from mam.core.backup_rotation import Copy
     from mam.core.caller import Caller
 

@@ -23,7 +23,7 @@ from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.messages import send
 from mam.app.monitor import backup
-from mam.app.sessions import restore as restoring
+from mam.app.roots import restore as restoring
 from mam.core import caller as callers
 from mam.core.backup_rotation import CHANGE, RESTORED
 from mam.core.errors import (
