@@ -20,6 +20,7 @@ from pathlib import Path
 from tests.waiting import wait_until
 
 import mam.practice
+from mam.practice.text_width import cells
 
 SOURCE = str(Path(mam.practice.__file__).parents[2])
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
@@ -229,6 +230,29 @@ class Pane:
     def shows(self, text: str) -> list[str]:
         wait_for(lambda: text in self.history(), repr(text), self.history)
         return self.screen()
+
+    def rests(self) -> None:
+        """Wait until the agent has no turn, and its last paint is complete up to the cursor, which comes last.
+
+        A key, a resize or a look that overtakes half of a paint meets rows that are about to move.
+        """
+        wait_for(self._is_at_rest, "an agent at rest", self.history)
+
+    def _is_at_rest(self) -> bool:
+        facts = "#{pane_width} #{cursor_y} #{pane_title}"
+        shown = self.tmux("display-message", "-p", "-t", self.id, facts, ";", "capture-pane", "-p", "-t", self.id)
+        first, *rows = shown.rstrip("\n").split("\n")
+        columns, cursor_row, title = first.split(" ", 2)
+        upper, box, lower, footer = rows[-4:] if len(rows) >= 4 else [""] * 4
+        return (
+            title == "◇ practice · ready"
+            and "esc to interrupt" not in shown
+            and upper[:1] == "─"
+            and cells(upper) == int(columns)
+            and (box, lower) == ("❯", "─" * int(columns))
+            and "? for help" in footer
+            and int(cursor_row) == len(rows) - 3
+        )
 
     def value(self, name: str) -> str:
         return self.tmux("display-message", "-p", "-t", self.id, f"#{{{name}}}").rstrip("\n")

@@ -118,7 +118,7 @@ def test_sizes(columns, rows, panes):
     pane = panes.ready("--speed", "0", "--name", "demo", columns=columns, rows=rows)
     pane.type("hello there", "Enter")
     pane.shows("● ")
-    wait_for(lambda: pane.box() == ["❯"])
+    pane.rests()
     assert all(cells(row) <= columns for row in pane.screen())
     assert sum(row == "─" * columns for row in pane.screen()) == 1
     pane.type("x" * columns)
@@ -134,19 +134,11 @@ def test_resizing_leaves_one_box_and_the_whole_conversation(panes):
         rows = pane.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", pane.id).split("\n")
         return [row.strip() for row in rows if row.strip()]
 
-    def is_painted(columns: int) -> bool:
-        """Say whether the whole box is there, up to the cursor that is set last.
-
-        A resize that overtakes half of a repaint moves rows under it, for any program.
-        """
-        rows = pane.screen()
-        return rows.count("─" * columns) == 2 and rows[int(pane.value("cursor_y"))] == "❯"
-
-    wait_for(lambda: is_painted(80), "the box", pane.history)
+    pane.rests()
     before = words()
     for columns, height in [(50, 24), (120, 30), (33, 20), (80, 24)]:
         pane.resize(columns, height)
-        wait_for(lambda columns=columns: is_painted(columns), "the new box", pane.history)
+        pane.rests()
     assert words() == before
 
 
@@ -155,12 +147,11 @@ def test_s003_28_another_height_leaves_one_box_and_the_whole_conversation(panes)
     pane = panes.ready("--speed", "0")
     pane.type("hello there", "Enter")
     pane.shows("● ")
-    rule, footer = "─" * 80, "  ? for help · permissions: ask"
-    wait_for(lambda: pane.screen()[-4:] == [rule, "❯", rule, footer], "the box", pane.history)
+    pane.rests()
     before = pane.history().split()
     for height in (9, 30, 8, 24):
         pane.resize(80, height)
-        wait_for(lambda: pane.screen()[-4:] == [rule, "❯", rule, footer], "the box", pane.history)
+        pane.rests()
         pane.type(f"at {height} rows")
         wait_for(lambda height=height: pane.box() == [f"❯ at {height} rows"], "the draft", pane.history)
         pane.press("C-u")
