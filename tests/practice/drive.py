@@ -232,15 +232,17 @@ class Pane:
         return self.screen()
 
     def rests(self) -> None:
-        """Wait until the agent has no turn, and its last paint is complete up to the cursor, which comes last.
+        """Wait until the agent has no turn, and its last paint is complete.
 
-        A key, a resize or a look that overtakes half of a paint meets rows that are about to move.
+        The cursor comes last in a paint. A key, a resize or a look that overtakes half of a paint meets rows
+        that are about to move.
         """
         wait_for(self._is_at_rest, "an agent at rest", self.history)
 
     def _is_at_rest(self) -> bool:
         facts = "#{pane_width} #{cursor_y} #{pane_title}"
-        shown = self.tmux("display-message", "-p", "-t", self.id, facts, ";", "capture-pane", "-p", "-t", self.id)
+        look = ["display-message", "-p", "-t", self.id, facts, ";", "capture-pane", "-p", "-t", self.id]
+        shown = self.tmux(*look)
         first, *rows = shown.rstrip("\n").split("\n")
         columns, cursor_row, title = first.split(" ", 2)
         upper, box, lower, footer = rows[-4:] if len(rows) >= 4 else [""] * 4
