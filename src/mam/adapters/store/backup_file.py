@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 BACKUPS, _SCRATCH = "backups", "scratch"
 _BEFORE_MIGRATION = "before-migration-of-"
 # With the time of the restore, in seconds.
+_ROOT_ID = re.compile(r"[0-9a-f]{16}")
 _RESTORED_AT = re.compile(rf"{RESTORED}-at-([0-9]{{1,11}})")
 _PACKED, _UNFINISHED = ".gz", ".new"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
@@ -127,6 +128,16 @@ def copies(user_folder: str, root_id: str | None, state: str | None = None) -> l
         folders.add(folder_of(user_folder, None, state))
     listed = [copy for folder in folders for copy in copies_in(folder)]
     return sorted(listed, key=lambda copy: (copy.made_at, copy.path), reverse=True)
+
+
+def root_ids(user_folder: str) -> list[str]:
+    """Return the ids of the roots that have copies."""
+    folder = os.path.join(user_folder, BACKUPS)
+    with database.errors(folder):
+        try:
+            return sorted(name for name in os.listdir(folder) if _ROOT_ID.fullmatch(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
 
 def copies_in(folder: str) -> list[Copy]:
@@ -344,6 +355,18 @@ def keep_longer(path: str, user_folder: str, now: float) -> str:
                 flush_folder(folder)
                 return renamed
     return path
+
+
+def present_path(path: str) -> str:
+    """Return where a copy is now: it may have been compressed or kept longer since somebody saw its name."""
+    folder, name = os.path.split(path)
+    match = _NAME.fullmatch(name)
+    if match is None or os.path.lexists(path):
+        return path
+    renamed = (
+        copy.path for copy in copies_in(folder) if os.path.basename(copy.path).startswith(f"{match[1]}-")
+    )
+    return next(renamed, path)
 
 
 @contextmanager

@@ -113,7 +113,7 @@ class RootIdentity:
     def _judge(self) -> RootVerdict:
         here = self.user_state.root_at(self.paths.state)
         folder = _stat(self.paths.state)
-        has_database = folder is not None and _has_content(self.paths.db)
+        has_database = folder is not None and has_content(self.paths.db)
         database_id, place = None, None
         if has_database:
             is_recorded = folder is not None and self._is_recorded(folder, here)
@@ -276,7 +276,7 @@ def my_place(now: float = 0.0) -> Place:
     return Place(machine.machine_id() or "", host, machine.pid_namespace(), now)
 
 
-def _has_content(path: str) -> bool:
+def has_content(path: str) -> bool:
     """Tell whether there is a database. An empty file was cut, or is being made, and holds nothing."""
     try:
         facts = os.lstat(path)

@@ -16,6 +16,7 @@ from contextlib import suppress
 import mam
 from mam.adapters.store import database, disk_reserve
 from mam.adapters.store.files import hook_spool
+from mam.adapters.store.root_identity import has_content
 from mam.adapters.system import process
 from mam.adapters.system.exit_watch import ExitWatch
 from mam.adapters.system.file_watch import FileWatch
@@ -267,8 +268,8 @@ class Resident:
         return "nothing runs any more" if while_any and not self._is_needed() else ""
 
     def _is_root_gone(self) -> bool:
-        """Tell whether the database was deleted: the resident has made one if there was none."""
-        return not os.path.exists(self.context.paths.db)
+        """Tell whether the database was deleted or emptied: the resident has made one if there was none."""
+        return not has_content(self.context.paths.db)
 
     def _is_needed(self) -> bool:
         """Tell whether something needs a resident; before the first pass that succeeds nobody knows."""

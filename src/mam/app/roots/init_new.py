@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from mam.adapters.store import database
-from mam.app.context import claims
+from mam.adapters.store.root_identity import has_content
+from mam.app.context import claims, resident_start_and_lock
 from mam.app.context.authority import require_person
 from mam.app.roots.init_option_in_other_state import answer_in_other_state
 from mam.app.sessions.adopt import has_lost_record
@@ -33,9 +35,14 @@ def begin_anew(context: Context, caller: Caller) -> Document:
     require_person(caller, _COMMAND)
     context.root.forget_verdict()
     verdict = context.root.verdict()
-    if verdict.state not in (RootState.MISSING, RootState.NEW):
+    # A former try may have recorded the new root and then failed.
+    is_begun = verdict.state == RootState.KNOWN and not has_content(context.paths.db)
+    if verdict.state not in (RootState.MISSING, RootState.NEW) and not is_begun:
         return answer_in_other_state(context, _COMMAND)
     if verdict.state == RootState.MISSING:
+        # It may not have noticed yet that the state is gone.
+        resident_start_and_lock.end(context)
+        _move_away(context)
         if verdict.known is not None:
             # The new folder may get the inode of the lost one.
             context.user_state.lose_root(verdict.known.id)
@@ -48,6 +55,18 @@ def begin_anew(context: Context, caller: Caller) -> Document:
     for tmux, pane in list(live_panes(context, context.registry.view().rows)):
         tmux.mark(pane.id, pane.mark, context.root_mark)
     return {"registry": context.paths.yaml, "changed": True, "panes": _panes_without_row(context)}
+
+
+def _move_away(context: Context) -> None:
+    """Take the place of an emptied database, which a process may still have open; keep what is in its log."""
+    context.registry.close()
+    db = context.paths.db
+    with database.errors(db):
+        for path in (db, f"{db}-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        with suppress(FileNotFoundError):
+            os.replace(f"{db}-wal", f"{db}-wal.former")
 
 
 def _panes_without_row(context: Context) -> list[Document]:

@@ -20,7 +20,7 @@ from mam.adapters.store import (
     state_replacement,
 )
 from mam.adapters.store.files import job_files
-from mam.adapters.store.root_identity import ID
+from mam.adapters.store.root_identity import ID, has_content
 from mam.adapters.store.tables import jobs, messages, teams
 from mam.adapters.system import process
 from mam.app.context import claims, resident_start_and_lock
@@ -30,7 +30,7 @@ from mam.app.messages import restored_messages
 from mam.app.messages.parking import park
 from mam.app.roots import take_back
 from mam.app.roots.parking import park_everything
-from mam.app.roots.restore_source import open_newest, open_source, richer
+from mam.app.roots.restore_source import copies_by_path, open_newest, open_source, richer
 from mam.app.roots.restore_summary import summary_of
 from mam.app.roots.state_rebuild import StateRebuild
 from mam.core import job_event as events
@@ -91,10 +91,12 @@ def restore(
             context.root.forget_verdict()
             claims.change(context, lambda transaction: transaction.log(caller.name, "restore", None))
             return {"registry": context.paths.yaml, "changed": True, "finished": True}
+        if not dry_run and file is None and _is_back(context, caller):
+            return {"registry": context.paths.yaml, "changed": True, "written_back": True}
         here = _Here(context)
         work = _Restore(context, caller, here)
         if file is not None:
-            file = os.path.join(context.workspace, os.path.expanduser(file))
+            file = backup_file.present_path(os.path.join(context.workspace, os.path.expanduser(file)))
             work.use(stack.enter_context(open_source(file, context.user_state.folder)))
             if here.has_database and not is_confirmed and not dry_run:
                 raise NeedsConfirmation(
@@ -110,6 +112,27 @@ def restore(
         work.keep_source()
         with here.at_rest():
             return work.run()
+
+
+def _is_back(context: Context, caller: Caller) -> bool:
+    """End the resident of an emptied database; tell whether SQLite has written it back from its log.
+
+    SQLite does so when the last process closes the database, if the log has every page. Otherwise the file is
+    damaged then, or still empty.
+    """
+    if not os.path.lexists(context.paths.db) or has_content(context.paths.db):
+        return False
+    if context.root.verdict().state != RootState.MISSING:
+        return False
+    context.root.check_safety()
+    context.registry.close()
+    resident_start_and_lock.end(context)
+    context.root.forget_verdict()
+    if not has_content(context.paths.db) or not _Here(context).is_sound:
+        return False
+    claims.change(context, lambda transaction: transaction.log(caller.name, "restore", None))
+    resident_start_and_lock.ensure_if_needed(context)
+    return True
 
 
 class _Here:
@@ -136,7 +159,8 @@ class _Here:
             assert refusal is not None
             raise type(refusal)(f"{_COMMAND} does not help here: {refusal.message}", hint=refusal.hint)
         context.root.check_safety()
-        self.has_database = os.path.lexists(context.paths.db)
+        # An emptied file holds nothing, and its verdict is MISSING.
+        self.has_database = os.path.lexists(context.paths.db) and state != RootState.MISSING
         if self.has_database and self.damage is None:
             self.damage = soundness.damage_of(context.paths.db)
 
@@ -178,10 +202,11 @@ class _Here:
         Whoever begins to type a held message meanwhile waits, and then sees the restored state. After an
         error the state needs its resident again.
         """
+        # Also one whose database is gone: it may not have noticed that yet.
+        has_ended = resident_start_and_lock.end(self.context)
         if not self.has_database:
             yield
             return
-        has_ended = resident_start_and_lock.end(self.context)
         try:
             with database.unchanged(self.context.paths.db):
                 self.refuse_if_busy()
@@ -238,6 +263,12 @@ class _Restore(StateRebuild):
 
     def _become_another(self, source: Source) -> None:
         context, name = self.context, source.root or "another root"
+        if self.here.has_database and source.state == context.paths.state:
+            raise Refused(
+                f"{source.path} is a copy of the root that was here before this one",
+                hint=f"move {context.paths.state} away, and repeat the command: the messages and jobs of the "
+                "copy are parked then",
+            )
         if self.here.has_database:
             raise Refused(
                 f"{source.path} is a copy of {name}, and not of this root",
@@ -262,10 +293,15 @@ class _Restore(StateRebuild):
                 "the state of this root is sound",
                 hint="to go back in time, name a copy: mam restore FILE; mam backup --list shows them",
             )
-        listed = backup_file.copies(context.user_state.folder, here.root_id, context.paths.state)
         folder = context.user_state.folder
+        listed = backup_file.copies(folder, here.root_id, context.paths.state)
+        if not listed and here.root_id is None:
+            listed = copies_by_path(folder, context.paths.state, self._is_known)
         self.source = open_newest(stack, [copy.path for copy in listed], folder, self.tried)
         self.older = listed[len(self.tried) + 1 :][:_MOST_OLDER]
+        if self.source is not None and here.root_id is None and self.source.root_id is not None:
+            # The user state was lost. The panes carry the id that the copy has.
+            self.root_id = self.source.root_id
         if self.source is not None or here.has_database:
             return
         if self.tried:
@@ -279,6 +315,9 @@ class _Restore(StateRebuild):
             else "there is no copy of this root",
             hint=here.way_without_copy,
         )
+
+    def _is_known(self, root_id: str) -> bool:
+        return self.context.user_state.root_by_id(root_id) is not None
 
     def keep_source(self) -> None:
         """See that the next automatic copies do not take the place of the copy."""
@@ -441,6 +480,8 @@ class _Restore(StateRebuild):
     def run(self) -> Document:
         """Restore, and start a resident if it has anything to do."""
         document = super().run()
+        # The restore has ended the former one, which says nothing of the next one.
+        self.context.user_state.note_good_resident(self.root_id)
         resident_start_and_lock.ensure_if_needed(self.context)
         return document
 

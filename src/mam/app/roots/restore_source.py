@@ -19,7 +19,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import ExitStack
     from typing import Any
 
@@ -85,13 +85,37 @@ def open_source(path: str, user_folder: str) -> Iterator[Source]:
 def open_newest(
     stack: ExitStack, paths: Sequence[str], user_folder: str, tried: list[Document]
 ) -> Source | None:
-    """Open the first copy that can be read, until the stack ends; note in `tried` why others cannot."""
+    """Open the first copy that can be read, until the stack ends; note in `tried` why others cannot.
+
+    Raises Unavailable where the machine does not allow it now, such as with a full disk. That says nothing
+    of the copy, and an older one would not be better.
+    """
     for path in paths:
         try:
             return stack.enter_context(open_source(path, user_folder))
-        except (Damaged, Unavailable, InvalidPath) as error:
+        except (Damaged, InvalidPath) as error:
             tried.append({"file": path, "problem": error.message})
     return None
+
+
+def copies_by_path(user_folder: str, state: str, is_known: Callable[[str], bool]) -> list[Copy]:
+    """Return the copies, the newest first, of a root at a path that the user state has lost.
+
+    A root that it knows may have been moved from there.
+    """
+    for root_id in backup_file.root_ids(user_folder):
+        if is_known(root_id):
+            continue
+        listed = backup_file.copies(user_folder, root_id)
+        for copy in listed:
+            try:
+                with open_source(copy.path, user_folder) as source:
+                    if source.state == state:
+                        return listed
+                    break
+            except (Damaged, InvalidPath):
+                continue
+    return []
 
 
 def richer(copies: Sequence[Copy], user_folder: str, sessions: int, messages: int) -> Document | None:

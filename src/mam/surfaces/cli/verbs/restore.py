@@ -49,6 +49,10 @@ def run(call: Invocation) -> int:
         document = fleet.restore(options.file, is_confirmed=True)
     if document.get("finished"):
         return call.say(document, "an interrupted restore is finished")
+    if document.get("written_back"):
+        return call.say(
+            document, "SQLite has written the emptied database back from its log; nothing was lost"
+        )
     return call.say(document, *_lines(document))
 
 
