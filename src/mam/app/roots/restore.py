@@ -30,7 +30,7 @@ from mam.app.messages import restored_messages
 from mam.app.messages.parking import park
 from mam.app.roots import take_back
 from mam.app.roots.parking import park_everything
-from mam.app.roots.restore_source import copies_by_path, open_newest, open_source, richer
+from mam.app.roots.restore_source import copies_by_path, counted_copies, open_newest, open_source, richer
 from mam.app.roots.restore_summary import summary_of
 from mam.app.roots.state_rebuild import StateRebuild
 from mam.core import job_event as events
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.roots.restore_source import Source
     from mam.app.roots.take_back import MarkedPane
-    from mam.core.backup_rotation import Copy
     from mam.core.caller import Caller
 
     Document = dict[str, Any]
@@ -231,7 +230,7 @@ class _Restore(StateRebuild):
         self.goes_back = False
         self.tried: list[Document] = []
         # The copies that are older than the one that mam chose.
-        self.older: list[Copy] = []
+        self.older: list[Document] = []
         self.tokens: dict[str, str] = {}
         self.is_preview = False
         self.report: checked_copy.CopyReport = checked_copy.CopyReport()
@@ -298,7 +297,8 @@ class _Restore(StateRebuild):
         if not listed and here.root_id is None:
             listed = copies_by_path(folder, context.paths.state, self._is_known)
         self.source = open_newest(stack, [copy.path for copy in listed], folder, self.tried)
-        self.older = listed[len(self.tried) + 1 :][:_MOST_OLDER]
+        # Before others have to wait: it takes time to unpack them.
+        self.older = counted_copies(listed[len(self.tried) + 1 :][:_MOST_OLDER], folder)
         if self.source is not None and here.root_id is None and self.source.root_id is not None:
             # The user state was lost. The panes carry the id that the copy has.
             self.root_id = self.source.root_id
@@ -369,9 +369,7 @@ class _Restore(StateRebuild):
             self._put_to_rest(transaction)
             self.rows = transaction.rows()
             taken = self.report.taken
-            self.done["older_copy"] = richer(
-                self.older, context.user_state.folder, taken.get("sessions", 0), taken.get("messages", 0)
-            )
+            self.done["older_copy"] = richer(self.older, taken.get("sessions", 0), taken.get("messages", 0))
             transaction.log(
                 self.caller.name,
                 "restore",

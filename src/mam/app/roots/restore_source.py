@@ -118,17 +118,26 @@ def copies_by_path(user_folder: str, state: str, is_known: Callable[[str], bool]
     return []
 
 
-def richer(copies: Sequence[Copy], user_folder: str, sessions: int, messages: int) -> Document | None:
-    """Return the newest copy that has more sessions, or twice as many messages; None if none has."""
+def counted_copies(copies: Sequence[Copy], user_folder: str) -> list[Document]:
+    """Return for each copy that can be read how many sessions and messages it has."""
+    counted = []
     for copy in copies:
         try:
-            counts = _counts(copy.path, user_folder)
+            sessions, messages = _counts(copy.path, user_folder)
         except (Damaged, Unavailable):
             # Who wants to restore this one learns then why mam cannot.
             continue
-        if counts[0] > sessions or (counts[1] > messages and counts[1] >= 2 * messages):
-            made_at = stamp(copy.made_at)
-            return {"file": copy.path, "made_at": made_at, "sessions": counts[0], "messages": counts[1]}
+        made_at = stamp(copy.made_at)
+        counted.append({"file": copy.path, "made_at": made_at, "sessions": sessions, "messages": messages})
+    return counted
+
+
+def richer(copies: Sequence[Document], sessions: int, messages: int) -> Document | None:
+    """Return the first of the counted copies that has more sessions, or twice as many messages; or None."""
+    for copy in copies:
+        has_more = copy["messages"] > messages and copy["messages"] >= 2 * messages
+        if copy["sessions"] > sessions or has_more:
+            return copy
     return None
 
 
