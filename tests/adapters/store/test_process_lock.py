@@ -1,12 +1,16 @@
 """One process holds the lock at a time, also while others ask for the holder."""
 
 import fcntl
+import json
 import os
 import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from mam.adapters.store.process_lock import ProcessLock
+from mam.adapters.system import process
 
 
 def test_one_holds_it_and_is_known(tmp_path) -> None:
@@ -99,3 +103,33 @@ def test_a_description_that_mam_did_not_write_says_nothing(tmp_path) -> None:
         (tmp_path / "lock").write_text(text, encoding="utf-8")
         assert ProcessLock(lock.path).holder() == {}
     lock.release()
+
+
+@pytest.fixture
+def described(tmp_path):
+    """Return a function that gives the holder of a lock whose file has a description, true or not."""
+    path = tmp_path / "lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+
+    def holder(**facts):
+        path.write_text(json.dumps({**process.me().as_json(), **facts}), encoding="utf-8")
+        return ProcessLock(str(path)).holder()
+
+    yield holder
+    os.close(handle)
+
+
+def test_the_description_of_a_dead_holder_is_not_that_of_the_next_one(described) -> None:
+    """Which has taken the lock, and has not described itself yet."""
+    assert described()["pid"] == os.getpid()
+    assert described(start=process.me().start + 1, version="0.1.5") == {}
+
+
+def test_a_holder_that_cannot_be_judged_counts(described, monkeypatch) -> None:
+    boot = process.boot_id()
+    for other in ("another boot", f"{boot.partition('/')[0]}/4026599999"):
+        assert described(boot=other, start=1)["boot"] == other
+    # In a container: mam 0.1 and a process outside leave out the namespace.
+    monkeypatch.setattr(process, "_boot", f"{boot.partition('/')[0]}/4026599998")
+    assert described(boot=boot.partition("/")[0], start=1)["start"] == 1

@@ -10,6 +10,8 @@ import fcntl
 import json
 import os
 
+from mam.adapters.system import process
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -89,15 +91,21 @@ class ProcessLock:
             return False
 
     def holder(self) -> dict[str, Any] | None:
-        """Return the holder, or None. The file of a dead holder stays, but its content does not count."""
+        """Return the holder, or None. It is empty in the moment in which a process has taken the lock.
+
+        The file of a dead holder stays. Until the next one has described itself, it still names the former.
+        """
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
         try:
-            return None if _flock(handle, fcntl.LOCK_SH) else _parse(os.read(handle, _LARGEST))
+            if _flock(handle, fcntl.LOCK_SH):
+                return None
+            holder = _parse(os.read(handle, _LARGEST))
         finally:
             os.close(handle)
+        return {} if _has_ended(holder) else holder
 
     def release(self) -> None:
         """Release the lock."""
@@ -120,6 +128,18 @@ def _flock(handle: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _has_ended(holder: dict[str, Any]) -> bool:
+    """Tell whether the process of a description has ended for sure, so that another one holds the lock.
+
+    Only a process of this boot and of this PID namespace can be judged. `Identity.from_json` takes a
+    description without a namespace for one of this namespace, so the text itself is compared.
+    """
+    identity = process.Identity.from_json(holder)
+    if identity is None or holder["boot"] != process.boot_id():
+        return False
+    return not process.is_alive(identity)
 
 
 def _parse(text: bytes) -> dict[str, Any]:

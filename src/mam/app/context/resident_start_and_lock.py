@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mam.adapters.system.bounded_log import BoundedLog
     from mam.app.context.context import Context
 
-# A resident ends within a second of a signal.
-_END_SECONDS = 10.0
+# A resident ends within a second of a signal, or of the moment in which it has taken the lock.
+_END_SECONDS, _STEP = 10.0, 0.05
 # Variables that describe the caller's session and terminal, which are not the resident's.
 _CALLER_PREFIXES = ("MAM_", "TMUX")
 # Variables with these prefixes that the resident keeps: they name places, not a session or a terminal.
@@ -85,22 +85,38 @@ def _start(context: Context, options: list[str]) -> None:
 
 
 def end(context: Context) -> bool:
-    """End the resident of this root; return whether there was one. Raises ResidentRuns if it does not end."""
+    """End the resident of this root; return whether there was one. Raises ResidentRuns if it does not end.
+
+    The lock decides: a process that takes it now says a moment later who it is, and one in another container
+    cannot be ended from here.
+    """
     import signal
 
     from mam.adapters.system import exit_watch, process
+    from mam.adapters.system.deadline import Deadline
+
+    resident_lock, ends, is_there = lock(context), Deadline(_END_SECONDS), False
+    while (holder := resident_lock.holder()) is not None:
+        is_there = True
+        identity = process.Identity.from_json(holder)
+        if ends.has_passed():
+            raise _not_ending(identity.pid if identity else None, resident_lock.path)
+        if identity is not None and process.signal(identity, signal.SIGTERM):
+            exit_watch.wait_gone([identity], _END_SECONDS)
+        else:
+            ends.pause(_STEP)
+    return is_there
+
+
+def _not_ending(pid: int | None, path: str) -> MamError:
     from mam.core.errors import ResidentRuns
 
-    identity = process.Identity.from_json(lock(context).holder())
-    if identity is None:
-        return False
-    process.signal(identity, signal.SIGTERM)
-    if exit_watch.wait_gone([identity], _END_SECONDS):
-        raise ResidentRuns(
-            f"the resident of this root, process {identity.pid}, does not end",
-            hint="end that process, and repeat the command",
-        )
-    return True
+    name, which = (
+        (f", process {pid},", "that process") if pid else ("", f"the process that has locked {path}")
+    )
+    return ResidentRuns(
+        f"the resident of this root{name} does not end", hint=f"end {which}, and repeat the command"
+    )
 
 
 def command(context: Context) -> list[str]:

@@ -44,8 +44,9 @@ def take_over(context: Context, lock: ProcessLock, take: Callable[[], bool]) -> 
     process.signal(older, signal.SIGTERM)
     ends = Deadline(_END_SECONDS)
     while not take():
-        current = lock.holder()
-        if current is not None and Identity.from_json(current) != older:
+        # It says nothing while the older one ends, and in the moment in which another one takes the lock.
+        current = Identity.from_json(lock.holder())
+        if current is not None and current != older:
             return False
         if not ends.pause(_STEP):
             raise Unavailable(
