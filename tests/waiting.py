@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mam.adapters.system import load_adjusted_clock
+from mam.core.errors import TimedOut
+
+if TYPE_CHECKING:
+    from mam.app.api.sessions import Session
+
+    Document = dict[str, Any]
 
 T = TypeVar("T")
 
 SECONDS = 15.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+_LOOK = 1.0
 
 
 def wait_until(
@@ -30,3 +38,14 @@ def wait_until(
             f"waited in vain for {what() if callable(what) else what}"
         )
         time.sleep(min(max(2 * (time.monotonic() - began), _SHORTEST_PAUSE), _LONGEST_PAUSE))
+
+
+def wait_for(session: Session, condition: str) -> Document:
+    """Wait for a session as its own `wait` does, whose timeout would be in seconds of a quiet machine."""
+
+    def look() -> Document | None:
+        with suppress(TimedOut):
+            return session.wait(condition, timeout=_LOOK)
+        return None
+
+    return wait_until(look, f"{session.name}: {condition}")

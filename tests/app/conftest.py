@@ -10,6 +10,7 @@ from tests.app.over_broker import SECONDS
 from tests.app.team_desk import Desk
 from tests.app.watching import run_apart
 from tests.mosquitto import PASSWORDS
+from tests.waiting import wait_until
 
 import mam
 from mam.adapters.mqtt.connection import Connection
@@ -36,8 +37,7 @@ def watched(fleet, workspace, hands_on):
         thread.start()
         yield told
         os.write(write, b"!")
-        thread.join(10)
-        assert not thread.is_alive()
+        wait_until(lambda: not thread.is_alive(), "the end of the resident")
         for handle in (read, write):
             os.close(handle)
 

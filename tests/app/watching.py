@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from tests.waiting import SECONDS, wait_until
+
 from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 
 
@@ -12,6 +14,12 @@ def run_apart(watching, wake):
         watching._loop(wake, MonitorTimeouts(), False)
     finally:
         watching.close()
+
+
+def ended(running, seconds=SECONDS):
+    """Wait for the end of a process, and return what it wrote."""
+    wait_until(lambda: running.poll() is not None, "the end of the process", seconds)
+    return running.communicate()
 
 
 def classes(told):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.app.watching import classes, is_listening_to
+from tests.app.watching import classes, ended, is_listening_to
 
 import mam
 from mam.adapters.store.tables import drifts
@@ -94,7 +94,7 @@ def test_one_at_a_time_and_the_other_follows(fleet, monitor, until) -> None:
     assert [drift["class"] for drift in report["drifts"]] == ["A"]
     until(lambda: any(line.startswith("A  one: process ") for line in list(output)))
     first.send_signal(signal.SIGTERM)
-    first.communicate(timeout=10)
+    ended(first)
     assert first.returncode == 0
     assert holder(fleet) is None
 
@@ -110,7 +110,7 @@ def test_killed_it_leaves_nothing_and_another_takes_over(fleet, monitor, until) 
     second = monitor()
     until(lambda: fleet.sessions.names(status=["terminated"]) == ["one"], timeout=30)
     second.send_signal(signal.SIGTERM)
-    second.communicate(timeout=10)
+    ended(second)
     assert [check for check in fleet.monitor.doctor() if check["ok"] is False] == []
 
 
@@ -118,13 +118,13 @@ def test_it_ends_when_its_time_is_over(fleet, monitor) -> None:
     fleet.init()
     for command in (("--timeout", "0.2"), ("--idle-timeout", "0.2")):
         result = monitor(*command)
-        result.communicate(timeout=20)
+        ended(result)
         assert result.returncode == 0
 
 
 def test_no_registry(monitor) -> None:
     result = monitor()
-    _, error = result.communicate(timeout=20)
+    _, error = ended(result)
     assert (result.returncode, error[:30]) == (1, "mam: there is no registry in /")
 
 
@@ -168,7 +168,7 @@ def test_it_ends_with_its_root(fleet, monitor, workspace, until, tmp_path) -> No
     fleet.close()
     workspace.rename(tmp_path / "moved")
     # At the latest its next full pass finds nothing.
-    running.communicate(timeout=90)
+    ended(running, 90)
     assert running.returncode == 0
 
 
@@ -183,7 +183,7 @@ def test_a_root_that_has_only_the_file(home, tmux_server, workspace, monitor) ->
     (workspace / ".hermes").mkdir()
     (workspace / ".hermes/agent-sessions.yaml").write_text("tmux_sessions: []\n", encoding="utf-8")
     running = monitor("--timeout", "0.2")
-    _, said = running.communicate(timeout=20)
+    _, said = ended(running)
     assert (said, running.returncode) == ("mam: the monitor has ended: the timeout was reached\n", 0)
 
 
@@ -195,7 +195,7 @@ def test_who_follows_takes_over(fleet, monitor, until, end) -> None:
     second = monitor("--json")
     follows(fleet, second, until)
     first.send_signal(end)
-    first.communicate(timeout=10)
+    ended(first)
     until(lambda: (holder(fleet) or {}).get("pid") == second.pid)
 
 
@@ -207,13 +207,14 @@ def test_told_again_and_again_it_ends_no_later(fleet, monitor, tmux_server, unti
     try:
         running = monitor()
         until(lambda: is_listening_to(running.pid, signal.SIGTERM))
-        for _ in range(20):
+
+        def is_told_and_gone() -> bool:
             running.send_signal(signal.SIGTERM)
-            time.sleep(0.2)
-            if running.poll() is not None:
-                break
+            return running.poll() is not None
+
+        until(is_told_and_gone)
         # The last one may come when nobody listens any more.
-        assert running.poll() in (0, -signal.SIGTERM)
+        assert running.returncode in (0, -signal.SIGTERM)
     finally:
         os.kill(server, signal.SIGCONT)
 

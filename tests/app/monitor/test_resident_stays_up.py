@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.app.watching import run_apart
 from tests.processes import is_running
+from tests.waiting import wait_for, wait_until
 
 import mam
 from mam.adapters.store.newest_mam import ThisMam
@@ -66,8 +67,7 @@ def resident_in_a_thread(workspace, *tasks):
             yield watching, told
         finally:
             os.write(write, b"!")
-            thread.join(20)
-            assert not thread.is_alive()
+            wait_until(lambda: not thread.is_alive(), "the end of the resident")
             for handle in (read, write):
                 os.close(handle)
 
@@ -93,9 +93,9 @@ def test_e4_any_changing_verb_replaces_a_killed_resident(fleet, workspace, until
     use_residents(workspace)
     with mam.open(str(workspace)) as own:
         session = own.sessions.create("practice", args=["--speed", "20"], name="busy")
-        session.wait("idle")
+        wait_for(session, "idle")
         assert own.messages.send("busy", "work for long", timeout=20)["state"] == "submitted"
-        session.wait("working")
+        wait_for(session, "working")
         receipt = own.messages.send("busy", "the held one", when="idle")
         assert receipt["state"] == "held"
         first = until(lambda: holder(own))
@@ -103,14 +103,14 @@ def test_e4_any_changing_verb_replaces_a_killed_resident(fleet, workspace, until
         until(lambda: holder(own) is None)
         assert state_of(own)["state"] == "down"
 
-        def is_replaced() -> bool:
+        def successor() -> dict | None:
             # A verb that has nothing to do with messages. A start in the same second would wait.
             own.tasks.add("something else", role="developer")
-            return holder(own) is not None
+            return holder(own)
 
         own.tasks.add("something", role="developer")
-        until(is_replaced)
-        assert holder(own)["pid"] != first["pid"]
+        second = until(successor)
+        assert second["pid"] != first["pid"]
         own.messages.interrupt("busy")
         states = until(
             lambda: [
@@ -120,7 +120,7 @@ def test_e4_any_changing_verb_replaces_a_killed_resident(fleet, workspace, until
             ]
         )
         assert states == ["submitted"]
-        os.kill(holder(own)["pid"], signal.SIGTERM)
+        os.kill(second["pid"], signal.SIGTERM)
 
 
 def test_e4_a_root_without_work_and_one_that_wants_none_get_no_resident(fleet, workspace, until) -> None:
@@ -350,9 +350,9 @@ def test_e3_the_resident_of_an_older_mam_leaves_and_a_new_one_takes_over(
     use_residents(workspace)
     with mam.open(str(workspace)) as own:
         own.tasks.add("something", role="developer")
-        assert until(lambda: former.poll() is not None and holder(own))["version"] == mam.__version__
-        assert former.returncode == 0
-        os.kill(holder(own)["pid"], signal.SIGTERM)
+        new = until(lambda: former.poll() is not None and holder(own))
+        assert (new["version"], former.returncode) == (mam.__version__, 0)
+        os.kill(new["pid"], signal.SIGTERM)
 
 
 def test_e3_an_older_resident_that_does_not_leave_is_named(fleet, older, monkeypatch) -> None:

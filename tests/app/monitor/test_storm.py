@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from bench.crowd import name_of, settle
 from bench.stage import Stage
+from tests.app.watching import ended
 
 import mam
 from mam.adapters.store.yaml.yaml_text import parse
@@ -68,7 +69,7 @@ def test_told_to_stop_it_does_not_wait_for_a_frozen_server(fleet, monitor, tmux_
         until(lambda: children(running.pid))
         running.send_signal(signal.SIGTERM)
         # The call to tmux would take ten seconds.
-        running.communicate(timeout=5)
+        ended(running, 5)
     assert running.returncode == 0
     assert fleet.sessions.names(status=["running"]) == ["one"]
 
@@ -119,7 +120,7 @@ def test_fifty_of_two_hundred_die_while_residents_are_killed(until) -> None:
                 until(lambda: set(fleet.sessions.names(status=["terminated"])) == set(pids), timeout=60)
             finally:
                 last.terminate()
-                last.wait(30)
+                ended(last)
             assert len(fleet.sessions.names(status=["running"])) == 150
             deaths = [entry for entry in fleet.sessions.log(limit=1000) if entry["verb"] == "died"]
             assert sorted(entry["session"] for entry in deaths) == sorted(pids), "each is recorded once"

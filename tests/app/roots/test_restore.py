@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.team_desk import QUICK, said
+from tests.waiting import wait_until
 
 import mam
 from mam.adapters.store import backup_file, checked_copy, disk_reserve, incarnation, state_replacement
@@ -200,6 +201,15 @@ class Draft:
         subprocess.run([*self.name, "C-u"], check=True)
 
 
+def send_and_wait(fleet, name, text) -> None:
+    """Send a text, and wait until the agent has taken it. With its id it is the same message each time."""
+    message_id = fleet.messages.send(name, text)["message_id"]
+    wait_until(
+        lambda: fleet.messages.send(name, text, message_id=message_id)["state"] == "submitted",
+        f"the message {text} to {name}",
+    )
+
+
 @pytest.mark.promise("P10")
 @pytest.mark.slow
 def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
@@ -218,7 +228,7 @@ def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
     assert {receipt["state"] for receipt in (*held, taken)} == {"held"}
     copy_now(fleet)
     drafts["c"].delete()
-    until(lambda: fleet.messages.send("c", "C2", timeout=20)["state"] == "submitted")
+    send_and_wait(fleet, "c", "C2")
     assert said(fleet, "c") == ["the first words", "C1", "C2"]
     fleet.close()
     lose(workspace)
@@ -240,7 +250,7 @@ def test_d3_a_cleaned_repository_has_the_same_agents_and_messages_again(
     drafts["a"].delete()
     drafts["b"].delete()
     for name, words in (("a", ["A1", "A2"]), ("b", ["B1"])):
-        until(lambda name=name: again.messages.send(name, "last", timeout=20)["state"] == "submitted")
+        send_and_wait(again, name, "last")
         assert said(again, name) == ["the first words", *words, "last"], "each of them once"
     assert said(again, "c") == ["the first words", "C1", "C2"]
     for name in "abcd":
@@ -717,7 +727,7 @@ def test_what_was_typed_since_the_copy_is_not_typed_again(root, workspace, reope
 
 
 def test_a_change_during_a_restore_is_in_the_restored_state_and_not_lost(
-    root, workspace, reopened, monkeypatch
+    root, workspace, reopened, until, monkeypatch
 ) -> None:
     """Another command begins to type a held message after the restore has looked for work in progress."""
     with mam.open(str(workspace)) as fleet:
@@ -745,7 +755,7 @@ def test_a_change_during_a_restore_is_in_the_restored_state_and_not_lost(
     monkeypatch.setattr(restoring.restored_messages, "settle", begin_and_settle)
     document = reopened().restore(str(copy), is_confirmed=True)
     assert document["messages"]["held"] == ["m_held"]
-    command.join(20)
+    until(lambda: not command.is_alive())
     assert seen == ["one"]
     assert [state for state, _ in states(reopened(), "m_held")] == [MessageState.TYPING]
 
@@ -766,7 +776,8 @@ def test_a_restore_that_fails_starts_the_resident_again(
     monkeypatch.setattr(checked_copy, "copy_rows", full)
     with pytest.raises(DiskFull):
         reopened().restore(str(copy), is_confirmed=True)
-    assert (running.wait(20), len(started)) == (0, 1)
+    until(lambda: running.poll() is not None)
+    assert (running.returncode, len(started)) == (0, 1)
     assert reopened().sessions.names() == ["one"]
 
 

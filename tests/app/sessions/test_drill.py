@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.sessions import dying_drill
+from tests.waiting import wait_for
 
 from mam.adapters.agents.kind import Launch
 from mam.adapters.agents.practice import Practice
@@ -31,7 +32,8 @@ def start(fleet):
         session = fleet.sessions.create(
             "practice", name=name, **{"args": QUICK, "prompt": f"the word of {name} is walrus", **options}
         )
-        return session.wait("idle", timeout=10) and session
+        wait_for(session, "idle")
+        return session
 
     return make
 
@@ -192,7 +194,7 @@ def test_a_running_session_is_checked_as_it_would_be_recorded_after_its_death(fl
     session = start("one")
     fleet.messages.send("one", "/clear", command=True, timeout=10)
     session.send("a new word", timeout=10)
-    session.wait("idle", timeout=10)
+    wait_for(session, "idle")
     (result,) = fleet.sessions.drill()["results"]
     Tmux(session.row["tmux_server"]).kill_server()
     until(lambda: fleet.sessions.ls()["sessions"][0]["tmux_alive"] is False)
