@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.watching import run_apart
+from tests.app.watching import ended, is_listening_to, run_apart
 from tests.processes import is_running
 from tests.waiting import wait_for, wait_until
 
@@ -362,6 +362,17 @@ def test_e3_an_older_resident_that_does_not_leave_is_named(fleet, older, monkeyp
     with pytest.raises(Unavailable, match=rf"mam 0\.1\.5, process {former.pid}, does not leave"):
         fleet.monitor.run(lambda _report: None, while_any=True)
     assert f"process {former.pid}, does not leave" in log_of(fleet)
+
+
+def test_e3_a_resident_that_waits_for_an_older_one_can_be_told_to_stop(fleet, monitor, until, older) -> None:
+    fleet.init()
+    former = older("deaf", version="0.1.5")
+    running = monitor()
+    until(lambda: is_listening_to(running.pid, signal.SIGTERM))
+    running.send_signal(signal.SIGTERM)
+    _, said = ended(running)
+    assert (running.returncode, said) == (0, "mam: the monitor has ended: the monitor was told to stop\n")
+    assert holder(fleet)["pid"] == former.pid
 
 
 def test_e3_residents_of_the_same_or_a_newer_version_are_left_alone(fleet, workspace, older) -> None:

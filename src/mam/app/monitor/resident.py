@@ -24,7 +24,7 @@ from mam.adapters.tmux.client import TIMEOUT
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of
-from mam.app.context.resident_start_and_lock import lock, resident_log
+from mam.app.context.resident_start_and_lock import has_resident, lock, resident_log
 from mam.app.context.resident_state import STARTED
 from mam.app.context.setting_aside import reason_of
 from mam.app.job_runner.resident_task import JobTask
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.system.process import Identity
     from mam.app.context.context import Context
+    from mam.app.monitor.stop_signal import StopHandle
     from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.broker_address import Broker
     from mam.core.caller import Caller
@@ -75,6 +76,10 @@ _LOGGED_SECONDS = 3600.0
 # Seconds after which a resident has run well.
 _WELL_SECONDS = 60.0
 _SPOOL, _STATE, _STORE = "spool", "state", "store"
+
+
+def _other_runs() -> ResidentRuns:
+    return ResidentRuns(_REPLACED, hint="mam monitor follows it")
 
 
 class Resident:
@@ -131,6 +136,7 @@ class Resident:
 
     def run(self, limits: MonitorTimeouts | None = None, *, while_any: bool = False) -> str:
         """Watch the root; return why it ended. Raises ResidentRuns if another resident runs."""
+        stop: StopHandle | None = None
         try:
             if not self.context.paths.exists():
                 return _ROOT_GONE
@@ -138,15 +144,22 @@ class Resident:
             self.context.registry.ensure_exists()
             self._root_id, self.log = self.context.root.verdict().id, resident_log(self.context)
             self.log.take_output()
-            if not (self._take() or take_over(self.context, self.lock, self._take)):
-                raise ResidentRuns(_REPLACED, hint="mam monitor follows it")
-            self.log.add(f"{STARTED}: mam {mam.__version__}")
-            with stop_handle() as wake:
-                return self._note_end(self._loop(wake, limits or MonitorTimeouts(), while_any))
+            if has_resident(self.context):
+                # Whoever calls may follow it in any thread; only the main one can hear signals.
+                raise _other_runs()
+            # Before the lock: whoever finds a resident there can tell it to stop.
+            with stop_handle() as stop:
+                if not (self._take() or take_over(self.context, self.lock, self._take)):
+                    raise _other_runs()
+                self.log.add(f"{STARTED}: mam {mam.__version__}")
+                return self._note_end(self._loop(stop.fileno(), limits or MonitorTimeouts(), while_any))
         except StopOverdue:
             self.copies.leave_last()
             return self._note_end(_STOPPED)
         except ResidentRuns:
+            if stop is not None and stop.has_come:
+                # Whoever calls would follow the other one, and this signal would be lost.
+                return _STOPPED
             raise
         except Exception as error:
             self._log_error("the resident has ended", error)

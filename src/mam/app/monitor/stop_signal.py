@@ -21,10 +21,25 @@ class StopOverdue(BaseException):
     """
 
 
-def _on_stop_signal(_number: int, _frame: object) -> None:
-    # A second signal does not extend the deadline.
-    if not signal.getitimer(signal.ITIMER_REAL)[0]:
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+class StopHandle:
+    """A handle that is readable after a stop signal."""
+
+    __slots__ = ("_handle", "has_come")
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self.has_come = False
+
+    def fileno(self) -> int:
+        """Return the handle."""
+        return self._handle
+
+    def note(self, _number: int, _frame: object) -> None:
+        """Note a stop signal."""
+        self.has_come = True
+        # A second signal does not extend the deadline.
+        if not signal.getitimer(signal.ITIMER_REAL)[0]:
+            signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
 
 
 def _on_alarm(_number: int, _frame: object) -> None:
@@ -32,16 +47,22 @@ def _on_alarm(_number: int, _frame: object) -> None:
 
 
 @contextmanager
-def stop_handle() -> Iterator[int]:
+def stop_handle() -> Iterator[StopHandle]:
     """Yield a handle that is readable after a stop signal; restore the previous handlers at the end."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    handlers = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), _on_stop_signal)
-    handlers[signal.SIGALRM] = _on_alarm
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    stop = StopHandle(read)
+    handlers = {
+        signal.SIGALRM: _on_alarm,
+        signal.SIGTERM: stop.note,
+        signal.SIGINT: stop.note,
+        signal.SIGHUP: stop.note,
+    }
+    # Before the handlers: each signal that one of them notes makes the handle readable.
     previous = signal.set_wakeup_fd(write)
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield read
+        yield stop
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.set_wakeup_fd(previous)
