@@ -10,6 +10,7 @@ import time
 import pytest
 
 import mam
+from mam.adapters.system import load_adjusted_clock
 from mam.app.monitor import resident as residents
 from mam.app.monitor import stop_signal
 from mam.app.monitor.resident import Resident
@@ -45,6 +46,14 @@ def test_a_signal_makes_the_handle_readable(number) -> None:
         assert select.select([stop], [], [], 0.0)[0]
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 0.0
     assert (signal.getsignal(number), signal.getitimer(signal.ITIMER_REAL)[0]) == (before, 0.0)
+
+
+def test_on_a_busy_machine_a_step_may_take_longer(monkeypatch) -> None:
+    monkeypatch.setattr(load_adjusted_clock, "share", lambda: 0.25)
+    monkeypatch.setattr(stop_signal, "_PATIENCE", 600.0)
+    with stop_handle():
+        tell_to_stop()
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 2000.0
 
 
 def test_a_step_that_takes_too_long_is_interrupted(monkeypatch) -> None:

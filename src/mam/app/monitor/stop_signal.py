@@ -6,11 +6,14 @@ import os
 import signal
 from contextlib import contextmanager
 
+from mam.adapters.system import load_adjusted_clock
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Seconds that the current step may still take after a stop signal; the process ends within a second.
+# Seconds that the current step may still take after a stop signal, on a quiet machine: there the process ends
+# within a second.
 _PATIENCE = 0.6
 
 
@@ -39,7 +42,7 @@ class StopHandle:
         self.has_come = True
         # A second signal does not extend the deadline.
         if not signal.getitimer(signal.ITIMER_REAL)[0]:
-            signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+            signal.setitimer(signal.ITIMER_REAL, load_adjusted_clock.stretched(_PATIENCE))
 
 
 def _on_alarm(_number: int, _frame: object) -> None:
