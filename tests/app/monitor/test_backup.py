@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
 import pytest
-from tests.app.watching import is_listening_to
 
 import mam
 from mam.adapters.store import backup_file, database
@@ -346,14 +347,18 @@ def prompt_copies(monkeypatch):
 
 def names_in(fleet) -> set[str]:
     """Return the names of the sessions in the newest copy."""
-    copies = backup.listed(fleet._access.context)
-    if not copies:
-        return set()
-    connection = database.connect_to_copy(copies[0].path)
-    try:
-        return {name for (name,) in connection.execute("SELECT name FROM sessions")}
-    finally:
-        connection.close()
+    context = fleet._access.context
+    folder = backup_file.folder_of(context.user_state.folder, context.root_id, context.paths.state)
+    # Otherwise a resident may compress or drop the newest copy before it is opened.
+    with backup_file.only_one(folder):
+        copies = backup.listed(context)
+        if not copies:
+            return set()
+        connection = database.connect_to_copy(copies[0].path)
+        try:
+            return {name for (name,) in connection.execute("SELECT name FROM sessions")}
+        finally:
+            connection.close()
 
 
 class TestResident:
@@ -370,12 +375,22 @@ class TestResident:
         until(lambda: names_in(fleet) == {"two"})
         assert not [report for report in watched if "error" in report]
 
-    def test_e5_what_changed_last_is_copied_when_a_resident_ends(self, fleet, monitor, until) -> None:
+    def test_e5_what_changed_last_is_copied_when_a_resident_ends(self, fleet, workspace, until) -> None:
         fleet.sessions.create("sleep", args=["1000"], name="one")
-        running = monitor()
-        until(lambda: resident_start_and_lock.lock(fleet._access.context).holder())
-        until(lambda: is_listening_to(running.pid, signal.SIGTERM))
-        running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=20)
+        # A resident whose pass takes too long after a signal copies nothing. This one may take its time.
+        program = (
+            "from mam.app.monitor import stop_signal\n"
+            "from mam.surfaces.cli.main import main\n"
+            "stop_signal._PATIENCE = 600.0\n"
+            "main()\n"
+        )
+        running = subprocess.Popen([sys.executable, "-c", program, "monitor"], cwd=workspace)
+        try:
+            until(lambda: resident_start_and_lock.lock(fleet._access.context).holder())
+            running.send_signal(signal.SIGTERM)
+            until(lambda: running.poll() is not None)
+        finally:
+            running.kill()
+            running.wait()
         assert running.returncode == 0
         assert names_in(fleet) == {"one"}
