@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_for
 
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence, set_aside
@@ -24,9 +25,11 @@ QUICK = ["--speed", "0"]
 
 
 @pytest.fixture
-def session(fleet):
+def session(fleet, until_reported):
+    """A session that is idle, and whose own hook has reported: no payload comes but those of the test."""
     session = fleet.sessions.create("practice", name="one", args=QUICK)
-    session.wait("idle", timeout=10)
+    wait_for(session, "idle")
+    until_reported(session, "SessionStart")
     return session
 
 
@@ -228,10 +231,8 @@ def test_e11_the_intake_works_in_bounded_batches(fleet, session, monkeypatch) ->
 
 @pytest.mark.parametrize("days", [-1, 1])
 @pytest.mark.parametrize("taken_in", [False, True], ids=["in the spool", "taken in"])
-def test_e6_a_clock_that_jumps_freezes_no_activity(fleet, session, until_reported, days, taken_in) -> None:
+def test_e6_a_clock_that_jumps_freezes_no_activity(fleet, session, days, taken_in) -> None:
     context = fleet._access.context
-    # The agent's own hook must not come later: its time would be in the future of the clock that is set back.
-    until_reported(session, "SessionStart")
     take_in(context)
     jump = days * 86400.0
     now = context.now() + 10

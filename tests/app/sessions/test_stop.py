@@ -15,7 +15,6 @@ from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app.context import claims
 from mam.app.messages import send as senders
-from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.sessions import stop as stops
 from mam.core import activity, stop_escalation
 from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
@@ -42,13 +41,14 @@ def test_a_graceful_stop(fleet, tmux_server) -> None:
     assert "status: stopped" in Path(fleet.registry_file).read_text(encoding="utf-8")
 
 
-def test_an_agent_that_draws_the_end_of_its_turn_late_is_asked_to_exit(fleet, monkeypatch, until) -> None:
+def test_an_agent_that_draws_the_end_of_its_turn_late_is_asked_to_exit(
+    fleet, monkeypatch, until_reported
+) -> None:
     """Its hook says that it is idle, while its screen still shows the turn. Seen with Claude Code 2.1.325."""
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     # The screen may show it before the hook, which is a process of its own, has reported it.
-    context = fleet._access.context
-    until(lambda: newest_reports(context, [session.row])[session.id].data["state"] == activity.IDLE)
+    until_reported(session, "Stop")
     read_screen, looks = Practice.read_screen, []
 
     def draw_late(kind, screen):
