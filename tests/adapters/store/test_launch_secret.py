@@ -6,9 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from mam.adapters.store import launch_secret
 from mam.adapters.store.user_state import UserState
+from mam.adapters.system import process
 
 NOW = 1_700_000_000.0
 
@@ -101,6 +103,8 @@ def test_a_file_that_a_live_process_carries_stays(state) -> None:
     os.utime(file, (NOW - 7200, NOW - 7200))
     carrier = subprocess.Popen(["sleep", "1000"], env={launch_secret.VARIABLE: file})
     try:
+        # For a moment after its start the kernel says nothing of its variables.
+        wait_until(lambda: process.carriers(launch_secret.VARIABLE, 0), "the variables of the process")
         state.remove_stray_secrets()
         assert files(state) == {file}
     finally:
