@@ -309,7 +309,8 @@ def test_s000_9_a_pane_that_was_closed_is_not_a_graceful_end(fleet) -> None:
 
 
 def test_s000_32_an_end_that_mam_only_found_is_not_called_graceful(fleet, until) -> None:
-    session = fleet.sessions.create("practice", args=QUICK)
+    # No agent: its hook might outlive it, and the stop would end that.
+    session = fleet.sessions.create("sleep", args=["1000"])
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: not exists(session.row["pane"]["pid"]))
     row = session.stop().row
