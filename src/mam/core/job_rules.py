@@ -45,6 +45,21 @@ WALL, QUIET, NUDGE = "timeout:wall", "timeout:idle", "nudge"
 _PASS = re.compile(r"\W*(?:result|verdict|review)?\W*PASS(?:ED)?\b", re.IGNORECASE)
 
 
+def task_message_id(job_id: str, attempt: int) -> str:
+    """Return the id of the message that gives the task of an attempt."""
+    return f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
+
+
+def reminder_id(job_id: str, attempt: int) -> str:
+    """Return the id of the message that reminds the agent of an attempt."""
+    return f"m_{job_id}-{attempt}-nudge"
+
+
+def is_message_of(job_id: str, message_id: str) -> bool:
+    """Tell whether a message gave the task of a job, or reminded of it, by its id."""
+    return bool(re.fullmatch(rf"m_{re.escape(job_id)}(?:-[0-9]+(?:-nudge)?)?", message_id))
+
+
 def runs_command(data: Mapping[str, Any]) -> bool:
     """Tell whether the current attempt of a job is a command; the reviewer of a loop is an agent."""
     return bool(data.get("command")) and data.get("turn") != REVIEWER

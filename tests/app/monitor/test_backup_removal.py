@@ -13,7 +13,7 @@ from tests.adapters.store.making import new_row
 import mam
 from mam.adapters.store import backup_file
 from mam.adapters.store.files import job_files
-from mam.adapters.store.tables import removals
+from mam.adapters.store.tables import messages, removals
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.monitor import backup, backup_removal, doctor
@@ -23,6 +23,7 @@ from mam.core.errors import DiskFull, MamError
 
 CONVERSATION = "0f0e0d0c-1111-4222-8333-444455556666"
 OLD = 100 * 86400.0
+QUICK = ["--speed", "0"]
 
 
 def row(number: int):
@@ -198,6 +199,73 @@ def test_a_forgotten_job_leaves_every_copy_with_its_token(fleet, context, copies
             connection = sqlite3.connect(plain)
             assert backup_file.read_facts(connection, plain).tokens.keys() == {other}
             connection.close()
+
+
+@pytest.fixture
+def agents(tmux_server, workspace, home):
+    """A fleet with agents, and a function that returns what the root and its copies hold, file by file."""
+    with mam.open(str(workspace)) as opened:
+        opened.init()
+        yield opened
+
+
+def held(context) -> dict[str, bytes]:
+    """Return what mam holds of a root: the live database, the registry files, and each copy."""
+    connection = sqlite3.connect(context.paths.db)
+    live = "\n".join(connection.iterdump()).encode()
+    connection.close()
+    files = sorted(Path(context.paths.yaml).parent.glob("*.yaml*"))
+    found = {"live": live, **{path.name: path.read_bytes() for path in files}}
+    return {**found, **{copy.path: content(copy) for copy in backup.listed(context)}}
+
+
+def holders(context, *words: str) -> list[str]:
+    """Return what has one of these words."""
+    return [where for where, left in held(context).items() if any(word.encode() in left for word in words)]
+
+
+def some_copies(context) -> None:
+    """Make a plain copy and a compressed one."""
+    for reason in ("restore", CHANGE):
+        backup.make_copy(context, reason)
+
+
+@pytest.mark.promise("P11")
+@pytest.mark.starts
+def test_a_forgotten_job_takes_the_messages_with_its_task_along(agents, workspace) -> None:
+    context = agents._access.context
+    session = agents.sessions.create("practice", name="one", args=QUICK)
+    session.wait("idle", timeout=10)
+
+    def done(task: str) -> str:
+        submitted = agents.jobs.submit(task, session="one")["job_id"]
+        agents.jobs.cancel(submitted)
+        return str(submitted)
+
+    job_id, other = done("a secret task"), done("a plain task")
+    reminder = {"id": f"m_{job_id}-1-nudge", "session_id": session.id, "sender": "user", "text": "a nudge"}
+    rest = {
+        "is_command": False,
+        "wanted": "ready",
+        "state": "submitted",
+        "reason": None,
+        "conversation": None,
+    }
+    context.registry.note(lambda transaction: messages.add(transaction, {**reminder, **rest}))
+    (workspace / ".mam-mail").mkdir(exist_ok=True)
+    for message_id in (f"m_{job_id}", f"m_{other}", f"m_{job_id}-mine"):
+        (workspace / ".mam-mail" / f"{message_id}.md").write_text("a task", encoding="utf-8")
+    some_copies(context)
+    assert agents.jobs.forget(job_id)[0]["forgotten"]
+    left = {message["message_id"] for message in agents.messages.inbox("one")}
+    assert left == {f"m_{other}"}
+    assert {path.stem for path in (workspace / ".mam-mail").glob("m_*.md")} == {
+        f"m_{other}",
+        f"m_{job_id}-mine",
+    }
+    agents.close()
+    assert holders(context, "a secret task", "a nudge") == []
+    assert len(holders(context, "a plain task")) == 3
 
 
 def test_a_copy_that_was_made_after_a_purge_keeps_the_next_conversation(context, copies) -> None:

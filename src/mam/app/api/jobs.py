@@ -95,7 +95,7 @@ class Jobs(VerbGroup):
 
     @publishing
     def forget(self, *jobs: str) -> Documents:
-        """Remove jobs that have ended, with their logs and audit folders.
+        """Remove jobs that have ended, with their logs, audit folders and the messages with their tasks.
 
         Returns `{job_id, forgotten, reason, hint}` of each. A job that has not ended stays.
         """

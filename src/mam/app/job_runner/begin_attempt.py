@@ -19,7 +19,7 @@ from mam.app.messages.send import send
 from mam.app.sessions.create import check_create, create
 from mam.core import job_event as events
 from mam.core.errors import DialogOpen, IllegalTransition, NameTaken, NotReady, UntestedVersion
-from mam.core.job_rules import OPEN, JobStatus
+from mam.core.job_rules import OPEN, JobStatus, task_message_id
 from mam.core.message_rules import MessageState
 from mam.core.session_row import is_running, merged
 
@@ -151,7 +151,7 @@ def begin_attempt(
         assert job is not None
         attempt = job.attempt if is_first else job.attempt + 1
         reset = {
-            "message_id": _task_id(job_id, attempt),
+            "message_id": task_message_id(job_id, attempt),
             "owner": None,
             "checker": None,
             "prompted_at": transaction.now if task is None else None,
@@ -190,7 +190,7 @@ def begin_attempt(
 
 def send_task(context: Context, caller: Caller, job_id: str, row: Row, attempt: int, task: str) -> None:
     """Send the task of an attempt, or look up its receipt; end the job if the task cannot be sent."""
-    text, message_id = message_of(context, job_id, attempt, task), _task_id(job_id, attempt)
+    text, message_id = message_of(context, job_id, attempt, task), task_message_id(job_id, attempt)
     receipt = send(context, caller, row["id"], text, message_id=message_id)
     if receipt["state"] == MessageState.FAILED:
         fail(context, job_id, f"the task could not be given: {receipt['reason']}", "undelivered")
@@ -199,10 +199,6 @@ def send_task(context: Context, caller: Caller, job_id: str, row: Row, attempt: 
         context.registry.note(lambda transaction: _note_held(transaction, job_id, attempt))
     else:
         context.registry.note(lambda transaction: note_task_given(transaction, job_id, attempt))
-
-
-def _task_id(job_id: str, attempt: int) -> str:
-    return f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
 
 
 def _note_held(transaction: Transaction, job_id: str, attempt: int) -> None:

@@ -436,4 +436,4 @@ def _nudge(context: Context, caller: Caller, job: Job) -> None:
 
     if context.registry.note(work):
         text = rules.nudge(job.id, report_command(context, job.id, job.attempt))
-        send(context, caller, job.session_id or "", text, message_id=f"m_{job.id}-{job.attempt}-nudge")
+        send(context, caller, job.session_id or "", text, message_id=rules.reminder_id(job.id, job.attempt))

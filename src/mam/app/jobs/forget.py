@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
-from mam.adapters.store.tables.removals import FORGET_JOB
 from mam.app.jobs import removal
 from mam.core.errors import MamError
 from mam.core.job_rules import ENDED
@@ -31,12 +30,7 @@ def _forget(context: Context, caller: Caller, job_id: str) -> Document:
     refusal = _refusal(context, caller, job_id)
     if refusal is None:
         try:
-            # The entry is also what has the job removed from the copies of the state.
-            removal.remove(
-                context,
-                job_id,
-                lambda transaction: transaction.log(caller.name, FORGET_JOB, None, None, job=job_id),
-            )
+            removal.remove(context, job_id, forgotten_by=caller.name)
         except MamError as error:
             refusal = error.message, error.hint
     reason, hint = refusal or (None, None)

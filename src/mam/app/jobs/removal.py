@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 
 from mam.adapters.agents import delete_files
-from mam.adapters.store.files import job_files, script_file
-from mam.adapters.store.tables import jobs
+from mam.adapters.store.files import job_files, message_files, script_file
+from mam.adapters.store.tables import jobs, messages
+from mam.adapters.store.tables.removals import FORGET_JOB
 from mam.app.jobs.write_job_files import audit_root
 from mam.core.job_rules import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
@@ -27,10 +26,11 @@ def is_removable(context: Context, job: Job) -> bool:
     return job.status in ENDED and (not folder or os.path.realpath(folder) == context.paths.jobs)
 
 
-def remove(context: Context, job_id: str, note: Callable[[Transaction], None] | None = None) -> bool:
+def remove(context: Context, job_id: str, *, forgotten_by: str | None = None) -> bool:
     """Remove a job with all that it left; return False for a job that is kept. No link is followed.
 
-    `note` records the removal in the transaction that deletes the last rows.
+    `forgotten_by` names who forgets it. Then the messages with its task go, too, and the log has an entry,
+    by which the job leaves the copies of the state.
     """
     job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
     if job is None or not is_removable(context, job):
@@ -44,14 +44,30 @@ def remove(context: Context, job_id: str, note: Callable[[Transaction], None] | 
     if root_id is not None and context.user_state.script_of(root_id, job_id) is not None:
         context.user_state.forget_script(root_id, job_id)
         script_file.discard(context.user_state.folder, (root_id, job_id))
-    while not context.registry.note(lambda transaction: _remove_rows(transaction, job_id, note)):
+    if forgotten_by is not None:
+        _remove_message_files(context, job_id)
+    while not context.registry.note(lambda transaction: _remove_rows(transaction, job_id, forgotten_by)):
         pass
     return True
 
 
-def _remove_rows(transaction: Transaction, job_id: str, note: Callable[[Transaction], None] | None) -> bool:
+def _remove_message_files(context: Context, job_id: str) -> None:
+    none: list[tuple[str, str]] = []
+    sent = context.registry.peek(
+        lambda transaction: messages.ids_of_job(transaction.connection, job_id), none
+    )
+    workspaces = {
+        row["id"]: row["workspace"] for row in context.registry.view_to_show().rows if row.get("id")
+    }
+    for message_id, session_id in sent:
+        if session_id in workspaces:
+            message_files.remove(workspaces[session_id], [message_id])
+
+
+def _remove_rows(transaction: Transaction, job_id: str, forgotten_by: str | None) -> bool:
     """Delete some rows of a job; return True once all are deleted. A short transaction delays nobody."""
     is_done = jobs.remove_ended(transaction, job_id, most=200)
-    if is_done and note is not None:
-        note(transaction)
+    if is_done and forgotten_by is not None:
+        messages.remove_of_job(transaction.connection, job_id)
+        transaction.log(forgotten_by, FORGET_JOB, None, None, job=job_id)
     return is_done

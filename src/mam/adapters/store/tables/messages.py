@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 
+from mam.core.job_rules import is_message_of, task_message_id
 from mam.core.message_rules import MessageState, Reason
 from mam.core.safe_text import one_line
 from mam.core.session_row import launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Sequence
     from typing import Any
 
@@ -412,6 +414,21 @@ def remove_settled(transaction: Transaction, message_ids: Sequence[str]) -> None
         f"DELETE FROM messages WHERE id=? AND NOT {_UNENDED}",  # noqa: S608
         [(message_id,) for message_id in message_ids],
     )
+
+
+def remove_of_job(connection: sqlite3.Connection, job_id: str) -> None:
+    """Delete the messages that carried the task of a job and its reminders; in a copy as well."""
+    connection.executemany(
+        "DELETE FROM messages WHERE id=?", [(name,) for name, _ in ids_of_job(connection, job_id)]
+    )
+
+
+def ids_of_job(connection: sqlite3.Connection, job_id: str) -> list[tuple[str, str]]:
+    """Return the id and the session of each message that carried the task of a job, or a reminder of it."""
+    prefix = task_message_id(job_id, 1)
+    query = "SELECT id, session_id FROM messages WHERE substr(id, 1, ?)=?"
+    found = connection.execute(query, (len(prefix), prefix)).fetchall()
+    return [(name, session_id) for name, session_id in found if is_message_of(job_id, name)]
 
 
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM messages"  # noqa: S608  (names of columns)

@@ -10,6 +10,7 @@ import json
 import sqlite3
 
 from mam.adapters.store.rows_and_log import dump
+from mam.adapters.store.tables import messages
 from mam.core import session_transitions
 from mam.core.session_row import with_all_fields
 
@@ -74,8 +75,14 @@ def remove_from(copy: sqlite3.Connection, removals: Iterable[Removal]) -> None:
             _purge(copy, removal)
 
 
+def _tables(copy: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+
+
 def _forget_job(copy: sqlite3.Connection, job_id: str | None) -> None:
-    tables = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    tables = _tables(copy)
+    if "messages" in tables and job_id is not None:
+        messages.remove_of_job(copy, job_id)
     for table, column in _OF_JOBS:
         if table in tables:
             copy.execute(f"DELETE FROM {table} WHERE {column}=?", (job_id,))  # noqa: S608  (our names)
