@@ -156,6 +156,11 @@ class Machine:
         with mam.open(str(self.root)) as fleet:
             return {row["name"]: row for row in fleet._access.context.registry.view().rows}
 
+    def former_file(self) -> str:
+        """Return the text of the former registry file; an empty one without it."""
+        path = self.root / ".hermes" / "agent-sessions.yaml.bak"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
     # ------------------------------------------------------------ the state after
 
     def settle(self) -> None:

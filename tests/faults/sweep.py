@@ -326,6 +326,9 @@ class Forget(CreateAnew):
     allowed = ({"one": "stopped"}, {})
     goal = allowed[-1]
 
+    def look(self, statuses: dict[str, str]) -> None:
+        assert statuses or "name: one\n" not in self.machine.former_file(), "the former file has the row"
+
 
 class Adopt(Case):
     """A pane that somebody else started gets a row and our mark: both or neither."""

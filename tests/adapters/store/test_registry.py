@@ -88,6 +88,29 @@ def test_the_old_file_is_kept(store):
     assert "role: tester" in store.text()
 
 
+@pytest.mark.parametrize("can_swap", [True, False])
+def test_the_former_file_goes_with_a_session_that_is_forgotten(three, monkeypatch, can_swap) -> None:
+    """It would show the session until the next change."""
+    if not can_swap:
+        monkeypatch.setattr(projection, "swap", lambda *_paths: False)
+    three.put("s_00000002", role="tester")
+    assert "s_00000001" in three.backup.read_text(encoding="utf-8")
+    three.registry.change(lambda transaction: transaction.remove("s_00000001"))
+    assert not three.backup.exists()
+    assert "s_00000001" not in three.text()
+    assert three.strays() == []
+    three.put("s_00000002", role="developer")
+    assert "role: tester" in three.backup.read_text(encoding="utf-8")
+
+
+def test_the_former_file_goes_after_a_death_before_the_update(three) -> None:
+    three.put("s_00000002", role="tester")
+    three.registry.commit(lambda transaction: transaction.remove("s_00000001"))
+    assert three.backup.exists()
+    three.again().show()
+    assert not three.backup.exists()
+
+
 def test_a_registry_without_sessions_says_so_with_an_empty_list(store):
     store.touch()
     assert "tmux_sessions: []\n" in store.text()

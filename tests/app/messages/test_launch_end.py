@@ -1,11 +1,13 @@
 """A message belongs to a launch: a purge, a new start or a close ends it, and whoever sent it learns why."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from tests.app.team_desk import QUICK, said
 
 from mam.adapters.store.tables import messages
+from mam.adapters.store.yaml.document import LAST_LINE
 from mam.adapters.system import process
 from mam.app.messages import delivery, send
 from mam.app.sessions import create, recover
@@ -148,7 +150,56 @@ def test_a_forgotten_session_ends_what_was_held(fleet, session) -> None:
     session.stop()
     held = session.send("too late")
     fleet.sessions.forget("one")
-    assert ended(fleet, held["message_id"]) == ("failed", "the session was forgotten before it was typed")
+    assert fleet.messages.inbox(sent=True) == []
+    (entry,) = [
+        entry for entry in fleet.sessions.log() if entry["detail"].get("message") == held["message_id"]
+    ]
+    assert (entry["reason"], entry["detail"]["state"]) == (
+        "the session was forgotten before it was typed",
+        "failed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_typing", "state", "reason"),
+    [
+        (False, "failed", "the session was forgotten before it was typed"),
+        (True, "unconfirmed", "the session was forgotten while it was being typed"),
+    ],
+)
+def test_a_sender_that_waits_learns_that_the_session_was_forgotten(
+    fleet, session, monkeypatch, is_typing, state, reason
+) -> None:
+    session.stop()
+
+    def forget_instead(context, session_id):
+        if is_typing:
+            (open_message,) = context.registry.peek(messages.open_of, [])
+            begin_typing(fleet, open_message.id, process.identify(1).as_json())
+        monkeypatch.undo()
+        fleet.sessions.forget("one")
+
+    monkeypatch.setattr(send, "deliver", forget_instead)
+    receipt = send.send(fleet._access.context, fleet.caller, "one", "too late", timeout=10)
+    assert (receipt["state"], receipt["reason"]) == (state, reason)
+
+
+def test_a_session_that_is_removed_from_the_file_takes_its_messages_along(fleet, session) -> None:
+    session.stop()
+    held = session.send("too late")
+    file = Path(fleet.registry_file)
+    text = file.read_text(encoding="utf-8")
+    head = text.partition("tmux_sessions:\n")[0]
+    file.write_text(f"{head}tmux_sessions: []\n{LAST_LINE}", encoding="utf-8")
+    fleet._access.context.registry.change(lambda transaction: None)
+    assert fleet.messages.inbox(sent=True) == []
+    (entry,) = [
+        entry for entry in fleet.sessions.log() if entry["detail"].get("message") == held["message_id"]
+    ]
+    assert (entry["reason"], entry["detail"]["state"]) == (
+        "the session was removed from the file by hand",
+        "failed",
+    )
 
 
 def test_a_new_start_that_recovery_finishes_ends_what_was_held(fleet, session, monkeypatch) -> None:

@@ -68,7 +68,11 @@ def test_a_message_that_no_session_could_get_stays_parked(fleet, session) -> Non
     assert outcome["reason"] == "it has ended and cannot be resumed: no conversation of it is known"
     assert fleet.messages.release("m_unknown")[0]["reason"] == "there is no such message"
     fleet.sessions.forget("one")
-    assert state(fleet, held["message_id"]) == ("failed", "the session was forgotten before it was typed")
+    assert fleet.messages.inbox(sent=True) == []
+    (entry,) = [
+        entry for entry in fleet.sessions.log() if entry["detail"].get("message") == held["message_id"]
+    ]
+    assert entry["reason"] == "the session was forgotten before it was typed"
 
 
 def test_a_parked_message_can_be_withdrawn(fleet, session) -> None:

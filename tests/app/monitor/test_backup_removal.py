@@ -16,8 +16,10 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import messages, removals
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
+from mam.app.messages import send as senders
 from mam.app.monitor import backup, backup_removal, doctor
 from mam.app.monitor.retention import remove_some
+from mam.core import caller as callers
 from mam.core.backup_rotation import CHANGE, MIGRATION
 from mam.core.errors import DiskFull, MamError
 
@@ -228,6 +230,30 @@ def some_copies(context) -> None:
     """Make a plain copy and a compressed one."""
     for reason in ("restore", CHANGE):
         backup.make_copy(context, reason)
+
+
+@pytest.mark.promise("P11")
+@pytest.mark.starts
+def test_a_forgotten_session_takes_the_messages_to_it_along(agents, workspace) -> None:
+    context = agents._access.context
+    session = agents.sessions.create("practice", name="one", args=QUICK)
+    agents.sessions.create("practice", name="two", args=QUICK)
+    session.send("a plain word", timeout=10)
+    long = "a long word\n" * 20_000
+    assert session.send(long, timeout=20)["carrier"] == "file"
+    from_one = senders.send(context, callers.session(session.id), "two", "this is for two", timeout=10)
+    session.stop()
+    assert session.send("a late word")["state"] == "held"
+    some_copies(context)
+    assert list((workspace / ".mam-mail").glob("m_*.md"))
+    agents.sessions.forget("one")
+    assert not list((workspace / ".mam-mail").glob("m_*.md"))
+    assert [message["text"] for message in agents.messages.inbox(sent=True)] == []
+    (kept,) = agents.messages.inbox("two")
+    assert kept["message_id"] == from_one["message_id"]
+    agents.close()
+    assert holders(context, "a plain word", "a long word", "a late word") == []
+    assert b"this is for two" in content(backup.listed(context)[0])
 
 
 @pytest.mark.promise("P11")

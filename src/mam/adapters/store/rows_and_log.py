@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 
+# While this is recorded, the next update of the YAML file keeps no former one.
+DROPS_FORMER_FILE = "drops_former_file"
+
+
 def new_session_id() -> str:
     """Return the id of a session that gets its row now."""
     return f"s_{os.urandom(4).hex()}"
@@ -131,7 +135,7 @@ class Transaction:
         self.set_meta("servers", sorted(used | {row["tmux_server"]}))
 
     def remove(self, session_id: str) -> None:
-        """Remove a session from the registry."""
+        """Remove a session from the registry, with the messages to it; those that it sent stay."""
         self.connection.execute(
             "INSERT INTO forgotten SELECT coalesce(written, data) FROM sessions"
             " WHERE id=? AND (written IS NOT NULL OR block IS NOT NULL)",
@@ -139,6 +143,12 @@ class Transaction:
         )
         self.connection.execute("DELETE FROM sessions WHERE id=?", (session_id,))
         self.connection.execute("DELETE FROM evidence WHERE session_id=?", (session_id,))
+        self.connection.execute("DELETE FROM messages WHERE session_id=?", (session_id,))
+        self.drop_former_file()
+
+    def drop_former_file(self) -> None:
+        """Have the next update of the YAML file keep no former one: that has what is removed now."""
+        self.set_meta(DROPS_FORMER_FILE, True)
         self.changed = True
 
     def log(self, actor: str, verb: str, row: Row | None, reason: str | None = None, **detail: Any) -> None:

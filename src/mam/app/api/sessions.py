@@ -467,7 +467,10 @@ class Sessions(VerbGroup):
 
     @changing
     def forget(self, target: str, *, worktree: bool = False) -> Document:
-        """Delete an ended session's row; with `worktree` also its worktree, if no work would be lost."""
+        """Delete an ended session's row and the messages to it.
+
+        With `worktree` also its worktree, if no work would be lost.
+        """
         from mam.app.sessions.forget import forget
 
         document = forget(self._context, self._caller, target, worktree=worktree)

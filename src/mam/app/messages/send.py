@@ -13,7 +13,7 @@ from mam.app.messages.displayed_reason import displayed_reason
 from mam.app.messages.receipt_proof import proof_seconds
 from mam.core import message_rules as rules
 from mam.core.errors import Conflict, NotAllowed, Refused, SessionNotFound
-from mam.core.message_rules import MessageState, ReasonCode
+from mam.core.message_rules import MessageState, Reason, ReasonCode
 from mam.core.session_row import launch_of
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def send(
     message = context.registry.note(lambda transaction: _record(transaction, fields, row))
     while True:
         deliver(context, row["id"])
-        message = _reload(context, message.id)
+        message = _reload(context, message)
         seconds_left = timeout - (time.monotonic() - began)
         if seconds_left <= 0 and timed_out_at is None:
             timed_out_at = load_adjusted_clock.now()
@@ -182,11 +182,18 @@ def _check_launch(transaction: Transaction, found: Row) -> None:
         )
 
 
-def _reload(context: Context, message_id: str) -> Message:
-    message = context.registry.peek(lambda transaction: messages.find(transaction, message_id), None)
-    if message is None:
+def _reload(context: Context, message: Message) -> Message:
+    """Return a message as it is now; of one that is deleted, as whose session was forgotten, how it ended."""
+    current = context.registry.peek(lambda transaction: messages.find(transaction, message.id), None)
+    if current is not None:
+        return current
+    end = context.registry.peek(lambda transaction: messages.logged_end(transaction, message), None)
+    if end is None:
         raise Conflict(
-            f"the state of this root was replaced, and does not have message {message_id} any more",
+            f"the state of this root was replaced, and does not have message {message.id} any more",
             hint="look whether the agent has it, and send it again: mam read",
         )
+    message.state, reason = end
+    message.reason = None if reason is None else Reason(reason)
+    message.reason_code = None
     return message

@@ -1,7 +1,11 @@
-"""Remove the row of an ended session. Its conversation stays where the agent keeps it."""
+"""Remove the row of an ended session, and the messages to it. Its conversation stays with its agent."""
 
 from __future__ import annotations
 
+from functools import partial
+
+from mam.adapters.store.files import message_files
+from mam.adapters.store.tables import messages
 from mam.app.context import claims
 from mam.app.messages.launch_end import end_messages
 from mam.app.sessions import launch
@@ -22,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def forget(context: Context, caller: Caller, target: str, *, worktree: bool = False) -> dict[str, Any]:
-    """Remove the row of an ended session; with `worktree` also its worktree, if no work would be lost."""
+    """Remove the row of an ended session and the messages to it, with their files.
+
+    With `worktree` also its worktree, if no work would be lost. What the session sent to others stays.
+    """
 
     def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
         session_transitions.next_status(row["status"], "forget", row["name"])
@@ -34,8 +41,13 @@ def forget(context: Context, caller: Caller, target: str, *, worktree: bool = Fa
         assert row is not None
         removed = _remove_worktree(context, row) if worktree else None
         remove_dead_pane(context, row)
+        none: list[str] = []
+        message_ids = context.registry.peek(partial(messages.ids_of, session_id=row["id"]), none)
+        # Before the rows, which tell what is still to be removed.
+        message_files.remove(row["workspace"], message_ids)
 
         def work(transaction: Transaction) -> None:
+            # The log tells their senders.
             end_messages(transaction, row, "the session was forgotten", by=caller.name, also_parked=True)
             transaction.remove(row["id"])
             transaction.intents.end(row["id"])

@@ -431,4 +431,21 @@ def ids_of_job(connection: sqlite3.Connection, job_id: str) -> list[tuple[str, s
     return [(name, session_id) for name, session_id in found if is_message_of(job_id, name)]
 
 
+def ids_of(transaction: Transaction, session_id: str) -> list[str]:
+    """Return the ids of all messages to a session."""
+    query = "SELECT id FROM messages WHERE session_id=?"
+    return [message_id for (message_id,) in transaction.connection.execute(query, (session_id,))]
+
+
+def logged_end(transaction: Transaction, message: Message) -> tuple[MessageState, str | None] | None:
+    """Return the state in which a message ended that is deleted by now, and why; None if the log lacks it."""
+    query = (
+        "SELECT json_extract(detail, '$.state'), reason FROM log WHERE session_id=? AND verb='send'"
+        " AND CASE WHEN json_valid(detail) THEN json_extract(detail, '$.message') END=?"
+        " ORDER BY seq DESC LIMIT 1"
+    )
+    end = transaction.connection.execute(query, (message.session_id, message.id)).fetchone()
+    return None if end is None else (MessageState(end[0]), end[1])
+
+
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM messages"  # noqa: S608  (names of columns)

@@ -97,6 +97,8 @@ def _forget(copy: sqlite3.Connection, session_id: str | None) -> None:
     copy.execute("DELETE FROM sessions WHERE id=?", (session_id,))
     copy.execute("DELETE FROM evidence WHERE session_id=?", (session_id,))
     copy.execute("DELETE FROM forgotten WHERE instr(written, ?)", (session_id,))
+    if "messages" in _tables(copy):
+        copy.execute("DELETE FROM messages WHERE session_id=?", (session_id,))
 
 
 def _purge(copy: sqlite3.Connection, removal: Removal) -> None:

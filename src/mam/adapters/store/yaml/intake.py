@@ -11,6 +11,7 @@ from mam.adapters.store.rows_and_log import dump, new_session_id
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core import registry_hand_edits
 from mam.core.errors import EditRefused, RegistryCorrupt, Unavailable
+from mam.core.message_rules import MessageState
 from mam.core.registry_hand_edits import KnownRow, refuse
 from mam.core.row_checks import flaws
 from mam.core.session_row import with_all_fields
@@ -147,8 +148,7 @@ def _edit(
     )
     for session_id, row in changed.items():
         if row is None:
-            transaction.remove(session_id)
-            transaction.log("user", "forget", by_id[session_id], "removed from the file by hand")
+            _forget(transaction, by_id[session_id])
         else:
             transaction.put(row)
             transaction.log(
@@ -159,6 +159,17 @@ def _edit(
     _keep_blocks(transaction, content, plan)
     transaction.set_meta("extra", content.extra)
     _keep_text(transaction, content)
+
+
+def _forget(transaction: Transaction, row: Row) -> None:
+    """Remove a session that a person has removed from the file; the log tells what its messages came to."""
+    why = "removed from the file by hand"
+    unended = "SELECT id, state FROM messages WHERE session_id=? AND state IN ('held', 'typing', 'parked')"
+    for message_id, state in transaction.connection.execute(unended, (row["id"],)).fetchall():
+        end = MessageState.UNCONFIRMED if state == MessageState.TYPING else MessageState.FAILED
+        transaction.log("user", "send", row, f"the session was {why}", message=message_id, state=end)
+    transaction.remove(row["id"])
+    transaction.log("user", "forget", row, why)
 
 
 def _keep_blocks(

@@ -1,8 +1,8 @@
 """Writes the YAML file: renders the sessions that changed and copies the rest.
 
 mam writes the new text to a temporary file, flushes it to the disk and swaps it with the old file, which it
-keeps as `.bak`. It holds the write lock of the database all the time. So one fixed temporary name is enough,
-and an existing temporary file always belongs to a dead process.
+keeps as `.bak`, unless that has what was forgotten or purged. It holds the write lock of the database all the
+time. So one fixed temporary name is enough, and an existing temporary file always belongs to a dead process.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 
 from mam.adapters.store import database
 from mam.adapters.store.root_paths import fingerprint
+from mam.adapters.store.rows_and_log import DROPS_FORMER_FILE
 from mam.adapters.store.yaml import document, yaml_text
 from mam.adapters.store.yaml.swap import put_new, swap
 from mam.adapters.system import atomic_file
@@ -41,8 +42,9 @@ def write(
         if not is_behind():
             return
         fresh, parts = _render(transaction)
+        keeps_former = not transaction.meta(DROPS_FORMER_FILE)
         with database.errors(paths.yaml):
-            after = _replace(paths.yaml, document.join(parts), before)
+            after = _replace(paths.yaml, document.join(parts), before, keeps_former=keeps_former)
         if after is not None:
             _record_written(transaction, fresh, parts, after)
             return
@@ -90,15 +92,18 @@ def _record_written(
     transaction.set_meta("file", after)
     transaction.set_meta("identities_written", transaction.identities())
     transaction.connection.execute("DELETE FROM forgotten")
+    transaction.connection.execute("DELETE FROM meta WHERE key=?", (DROPS_FORMER_FILE,))
 
 
-def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | None:
+def _replace(path: str, text: bytes, before: list[int] | None, *, keeps_former: bool) -> list[int] | None:
     """Replace the file; None if another process wrote it since the fingerprint `before`."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.tmp")
     after = _write(temporary, text)
     try:
         is_there = fingerprint(path) == before and _put(temporary, path, before)
+        if is_there and not keeps_former:
+            atomic_file.discard(f"{path}.bak")
     except (OSError, Unavailable):
         atomic_file.discard(temporary)
         raise

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Remove ended sessions from the registry. The agents' own files of the conversations remain.
+Remove ended sessions from the registry, and the messages to them, also from the copies
+of the state. What they sent to others remains, and so do the agents' own files of the
+conversations.
 --worktree also removes the git worktree, unless work in it would be lost."""
 EXAMPLES = """
   mam forget demo-app-creator-claude
