@@ -285,6 +285,8 @@ class Purge(Running):
         conversation = old["conversations"][-1]["id"]
         path = Path(old["stores"]["XDG_DATA_HOME"]) / "mam-practice" / f"{conversation}.jsonl"
         assert path.exists() == (statuses["one"] == "running")
+        if statuses["one"] == "terminated":
+            assert conversation not in self.machine.former_file(), "the former file names what was purged"
 
 
 class Rename(Running):

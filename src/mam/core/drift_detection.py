@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name
-from mam.core.session_row import Status, id_or_name, own_id, own_id_field
+from mam.core.session_row import Status, id_or_name, is_purged, own_id, own_id_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def decided(
 
 def says_nothing(row: Row) -> bool:
     """Tell whether nobody needs to hear of the conversation of a row: it is archived or purged."""
-    return row["status"] == Status.ARCHIVED or (_is_ended(row) and row.get("termination_mode") == "purge")
+    return row["status"] == Status.ARCHIVED or is_purged(row)
 
 
 def _is_ended(row: Row) -> bool:

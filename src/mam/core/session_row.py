@@ -208,6 +208,11 @@ def is_running(row: Row) -> bool:
     return row.get("status") == Status.RUNNING
 
 
+def is_purged(row: Row) -> bool:
+    """Tell whether a session has ended and its conversation was deleted."""
+    return not is_running(row) and row.get("termination_mode") == "purge"
+
+
 def with_all_fields(row: Row, session_id: str | None = None) -> Row:
     """Return the row with all fields of this version, in order; unknown keys follow unchanged.
 

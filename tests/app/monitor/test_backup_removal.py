@@ -14,11 +14,13 @@ import mam
 from mam.adapters.store import backup_file
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import messages, removals
+from mam.adapters.store.tables.evidence import recorded
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.jobs.new_job import new_id, record_job
 from mam.app.messages import send as senders
 from mam.app.monitor import backup, backup_removal, doctor
 from mam.app.monitor.retention import remove_some
+from mam.app.observation import hook_intake
 from mam.core import caller as callers
 from mam.core.backup_rotation import CHANGE, MIGRATION
 from mam.core.errors import DiskFull, MamError
@@ -230,6 +232,33 @@ def some_copies(context) -> None:
     """Make a plain copy and a compressed one."""
     for reason in ("restore", CHANGE):
         backup.make_copy(context, reason)
+
+
+@pytest.mark.promise("P11")
+@pytest.mark.starts
+def test_the_conversation_of_an_agent_is_named_nowhere_after_its_purge(agents, until) -> None:
+    context = agents._access.context
+    session = agents.sessions.create("practice", name="one", args=QUICK, prompt="the first turn")
+    session.wait("idle", timeout=10)
+    session.send("the second turn", timeout=10)
+    session.stop()
+    session.resume()
+    session.send("the third turn", timeout=10)
+    name = agents.sessions.get("one").row["practice_session_id_own"]
+    until(lambda: name in str(recorded(context.registry, "hook")))
+    some_copies(context)
+    assert len(holders(context, name)) == 5
+    agents.sessions.stop("one", purge_conversation=True)
+    (entry,) = [entry for entry in agents.sessions.log("one") if entry["verb"] == "purge"]
+    assert entry["detail"]["removed"] == ["mam-practice/*.jsonl"]
+    hook_intake.take_in(context)
+    agents.close()
+    assert holders(context, name) == []
+    backup.make_copy(context, CHANGE)
+    assert holders(context, name) == []
+    with mam.open(context.paths.root) as again:
+        texts = [message["text"] for message in again.messages.inbox("one")]
+    assert texts == ["the first turn", "the second turn", "the third turn"]
 
 
 @pytest.mark.promise("P11")

@@ -14,6 +14,7 @@ from mam.app.context import setting_aside
 from mam.app.observation.newest_hook_reports import COARSE_SECONDS, as_report, read_event
 from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
+from mam.core.session_row import is_purged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,10 +143,19 @@ def _record(
 ) -> None:
     """Record the newest report of each session, and enter every report into the log of the session's job."""
     changed: set[str] = set()
+    purged = {
+        session_id
+        for session_id in {payload.session_id for payload, _ in reports}
+        if (current := transaction.get(session_id)) is not None and is_purged(current)
+    }
     for payload, data in reports:
         if not data["state"]:
             continue
-        evidence.record(transaction.connection, payload.session_id, "hook", payload.at, data, transaction.now)
+        if payload.session_id not in purged:
+            # The last report of a purged session names its conversation, and may come after the purge.
+            evidence.record(
+                transaction.connection, payload.session_id, "hook", payload.at, data, transaction.now
+            )
         row = rows[payload.session_id]
         if job_id := row.get("delegate_job_id"):
             with setting_aside.isolated(transaction, setting_aside.JOB, job_id):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mam.adapters.agents.kind import Kind, Screen, ScreenState
 from mam.adapters.store import disk_reserve
+from mam.adapters.store.tables import purged_conversations
 from mam.adapters.system import exit_watch, process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
@@ -535,6 +536,9 @@ class Stop:
             )
             conversations.forget_identity(transaction, new_row, conversation)
             end_messages(transaction, new_row, "the session was purged", by=action["by"])
+            names = purged_conversations.erase(transaction.connection, current)
+            names |= {conversation} if conversation else set()
+            transaction.drop_former_file()
             self._announce(transaction, new_row)
             self.context.tell_listeners(transaction, Stopped(new_row, self.reason))
             transaction.intents.end(new_row["id"])
@@ -543,8 +547,7 @@ class Stop:
                 "purge",
                 new_row,
                 self.reason,
-                conversation=conversation,
-                removed=removed,
+                removed=purged_conversations.without(removed, names),
                 **self.log_detail,
             )
             return new_row

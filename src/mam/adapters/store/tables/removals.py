@@ -10,7 +10,7 @@ import json
 import sqlite3
 
 from mam.adapters.store.rows_and_log import dump
-from mam.adapters.store.tables import messages
+from mam.adapters.store.tables import messages, purged_conversations
 from mam.core import session_transitions
 from mam.core.session_row import with_all_fields
 
@@ -43,6 +43,7 @@ class Removal:
         self.actor = actor
         self.verb = verb
         self.session_id = session_id
+        # An older mam has recorded the conversation that was purged.
         self.conversation: str | None = detail.get("conversation")
         self.job_id: str | None = detail.get("job")
 
@@ -105,6 +106,7 @@ def _purge(copy: sqlite3.Connection, removal: Removal) -> None:
     recorded = copy.execute("SELECT data FROM sessions WHERE id=?", (removal.session_id,)).fetchone()
     if recorded is not None:
         row = with_all_fields(json.loads(recorded[0]))
+        names = purged_conversations.erase(copy, row)
         action: Any = {"by": removal.actor, "verb": PURGE, "at_epoch": int(removal.at)}
         purged = session_transitions.purged(row, action, reason=None, exit_status=None)
         if purged != row:
@@ -112,6 +114,8 @@ def _purge(copy: sqlite3.Connection, removal: Removal) -> None:
                 "UPDATE sessions SET status=?, data=?, written=NULL, block=NULL WHERE id=?",
                 (purged["status"], dump(purged), removal.session_id),
             )
+        for name in names:
+            _forget_identity(copy, name)
     if removal.conversation:
         _forget_identity(copy, removal.conversation)
 
