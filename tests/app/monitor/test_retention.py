@@ -121,6 +121,21 @@ def test_e7_a_link_in_the_place_of_an_audit_folder_is_not_followed(fleet, contex
     assert [record["job_id"] for record in fleet.jobs.list()] == [job_id]
 
 
+def test_jobs_that_cannot_be_removed_keep_no_others(fleet, context, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(retention, "_JOBS", 3)
+    stuck = [job(fleet, "completed", OLD + 100 - number) for number in range(4)]
+    for job_id in stuck:
+        audit = Path(context.paths.root) / "delegate_job_logs" / job_id
+        shutil.rmtree(audit)
+        audit.symlink_to(tmp_path)
+    for _ in range(4):
+        job(fleet, "completed")
+    assert remove_some(context)
+    assert len(fleet.jobs.list()) == 5, "one step removes three"
+    assert not remove_some(context)
+    assert {record["job_id"] for record in fleet.jobs.list()} == set(stuck)
+
+
 def test_e7_the_log_keeps_its_numbers(fleet, context) -> None:
     def add(transaction) -> None:
         for _ in range(3):

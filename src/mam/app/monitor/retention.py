@@ -114,14 +114,16 @@ def _remove_jobs(context: Context, before: float) -> bool:
         if job.updated_at < before or over > 0:
             chosen.append(job)
             over -= sizes[job.id]
-    problems = []
-    for job in chosen[:_JOBS]:
+    removed = 0
+    for job in chosen:
+        if removed == _JOBS:
+            return True
         try:
-            remove(context, job.id)
-        except MamError as error:
-            problems.append(error)
-    # A folder that cannot be deleted stays, and so does its job; the others go on.
-    return len(chosen) > _JOBS and len(problems) < _JOBS
+            removed += remove(context, job.id)
+        except MamError:
+            # A folder that cannot be deleted stays, and so does its job; the others go on.
+            continue
+    return False
 
 
 def _bytes_of(context: Context, job: Job) -> int:
