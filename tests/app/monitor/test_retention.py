@@ -201,13 +201,75 @@ def test_e7_settled_messages_and_their_mail_are_removed(fleet, context, quick_pa
 
 
 def test_e7_states_that_were_kept_aside_are_removed_after_a_time(context) -> None:
-    folder = Path(context.user_state.folder) / "kept"
-    for name in ("old", "new"):
-        (folder / name / "state").mkdir(parents=True)
-        (folder / name / "state" / "state.db").write_text("x", encoding="utf-8")
-    os.utime(folder / "old", (context.now() - OLD,) * 2)
+    old, new = (kept_state(context, context.root_id, age) for age in (OLD, 60.0))
+    strange = kept_state(context, "mine", OLD)
     remove_some(context)
-    assert [path.name for path in folder.iterdir()] == ["new"]
+    assert (old.exists(), new.exists(), strange.exists()) == (False, True, True)
+
+
+def kept_state(context, root_id: str, age: float) -> Path:
+    name = f"{root_id}-2026-01-01T000000Z-{os.urandom(2).hex()}"
+    folder = Path(context.user_state.folder) / "kept" / name
+    (folder / "state").mkdir(parents=True)
+    (folder / "state" / "state.db").write_text("x", encoding="utf-8")
+    os.utime(folder, (context.now() - age,) * 2)
+    return folder
+
+
+GONE = "0" * 16
+
+
+@pytest.fixture
+def other_id(tmp_path):
+    """The id of another root, which is still there."""
+    with mam.open(str(tmp_path)) as other:
+        other.init()
+        return other._access.context.root_id
+
+
+def of_user(home, value: str) -> None:
+    """Set `keep_jobs` in the user's own file."""
+    file = home / ".config" / "mam" / "config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"keep_jobs = {value}\n", encoding="utf-8")
+    file.chmod(0o600)
+
+
+def test_states_of_other_roots_are_kept_by_their_own_settings(context, home, other_id) -> None:
+    own, gone, others = (kept_state(context, root_id, OLD) for root_id in (context.root_id, GONE, other_id))
+    of_user(home, '"200d"')
+    context.settings().keep_jobs = 86400.0
+    remove_some(context)
+    assert (own.exists(), gone.exists(), others.exists()) == (False, True, True)
+    of_user(home, '"2d"')
+    own = kept_state(context, context.root_id, OLD)
+    context.settings().keep_jobs = None
+    remove_some(context)
+    assert (own.exists(), gone.exists(), others.exists()) == (True, False, True)
+
+
+def test_what_residents_left_goes_with_their_roots(context, home, other_id) -> None:
+    folder = Path(context.user_state.resident_logs)
+    folder.mkdir(exist_ok=True)
+    ids = (context.root_id, GONE, other_id)
+    names = [f"{root_id}.log{ending}" for root_id in ids for ending in ("", ".1")]
+    for name in [*names, "1" * 16 + ".log", "mine.log"]:
+        (folder / name).write_text("a line\n", encoding="utf-8")
+    for name in [*names, "mine.log"]:
+        os.utime(folder / name, (context.now() - OLD,) * 2)
+    clock = context.user_state.clock
+    context.user_state.clock = lambda: clock() - OLD
+    for root_id in ids:
+        context.user_state.begin_resident_start(root_id)
+    context.user_state.clock = clock
+    context.user_state.begin_resident_start("1" * 16)
+    remove_some(context)
+    assert {path.name for path in folder.iterdir()} == {
+        *(name for name in names if GONE not in name),
+        "1" * 16 + ".log",
+        "mine.log",
+    }
+    assert set(context.user_state.last_resident_starts()) == {context.root_id, other_id, "1" * 16}
 
 
 def test_states_that_were_kept_beside_the_state_are_removed_after_a_time(context, quick_path) -> None:

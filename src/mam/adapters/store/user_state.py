@@ -504,8 +504,12 @@ class UserState:
         query = "SELECT count, at, next_at FROM resident_starts WHERE root_id=?"
         return next((ResidentStarts(*row) for row in self._read(query, (root_id,))), None)
 
+    def last_resident_starts(self) -> dict[str, float]:
+        """Return when a resident was last started of each root whose resident has not run well since."""
+        return dict(self._read("SELECT root_id, at FROM resident_starts"))
+
     def note_good_resident(self, root_id: str) -> None:
-        """Record that the resident of a root has run well, or has ended because nothing needs it."""
+        """Forget the starts of a resident: it has run well, nothing needs it, or its root is gone."""
         if self.resident_starts(root_id) is not None:
             with self._using() as connection:
                 connection.execute("DELETE FROM resident_starts WHERE root_id=?", (root_id,))

@@ -15,18 +15,19 @@ from functools import partial
 
 from mam.adapters.agents import delete_files
 from mam.adapters.store import backup_file
-from mam.adapters.store.files import script_file
+from mam.adapters.store.files import message_files, script_file
 from mam.adapters.store.tables import drifts, jobs, messages, read_log, set_aside
+from mam.app.context.settings import load_user_settings
 from mam.app.jobs.removal import is_removable, remove
 from mam.app.jobs.write_job_files import audit_root
 from mam.core.errors import MamError
-from mam.core.message_rules import MAIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
+    from mam.core.settings import Settings
 
 # Seconds until the first look, between two, and until the rest of an unfinished one is done.
 _FIRST, _BETWEEN, _SOON = 60.0, 3600.0, 5.0
@@ -40,6 +41,8 @@ _LEAST_FREE, _MOST_USED = 16 << 20, 64 << 20
 _KEPT_BESIDE = re.compile(
     r"\.kept-([0-9a-f]{16})-([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z)-[0-9a-f]{4}-(?:state|unfinished)"
 )
+_KEPT = re.compile(r"([0-9a-f]{16})-.+")
+_RESIDENT_LOG = re.compile(r"([0-9a-f]{16}|path-[0-9a-f]{16})\.log(?:\.1)?")
 _MAIL_FILE = re.compile(r"(m_[A-Za-z0-9-]+)\.md")
 
 
@@ -82,16 +85,47 @@ def remove_some(context: Context) -> bool:
         is_more |= _remove_log(context, now - settings.keep_log)
     if settings.keep_jobs is not None:
         is_more |= _remove_jobs(context, now - settings.keep_jobs)
-        _remove_kept_states(context, now - settings.keep_jobs)
         _remove_states_kept_beside(context, now - settings.keep_jobs)
-        _remove_copies_of_lost_roots(context, now - settings.keep_jobs)
     if settings.keep_messages is not None:
         is_more |= _remove_messages(context, now - settings.keep_messages)
         _remove_mail(context, now - settings.keep_messages)
+    roots = _Roots(context, now)
+    _remove_kept_states(context, roots)
+    _remove_copies_of_lost_roots(context, roots)
+    _remove_traces_of_residents(context, roots)
     if not is_more:
         _remove_stray_scripts(context)
         context.registry.shrink(_LEAST_FREE, _MOST_USED)
     return is_more
+
+
+class _Roots:
+    """Says how long the user state keeps what belongs to a root."""
+
+    def __init__(self, context: Context, now: float) -> None:
+        self._context = context
+        # A mam.toml speaks for its own root only.
+        self._before_own = _before(context.settings(), now)
+        self._before_lost = _before(load_user_settings(context.settings_environ), now)
+
+    def before(self, root_id: str) -> float | None:
+        """Return the time before which what belongs to a root is removed; None if it stays.
+
+        Another root that is still there has a resident of its own for that.
+        """
+        if root_id == self._context.root_id:
+            return self._before_own
+        return self.before_lost(root_id)
+
+    def before_lost(self, root_id: str) -> float | None:
+        """Return the same for a root that is gone; None for any other."""
+        known = self._context.user_state.root_by_id(root_id)
+        is_there = known is not None and os.path.lexists(known.state)
+        return None if is_there or root_id == self._context.root_id else self._before_lost
+
+
+def _before(settings: Settings, now: float) -> float | None:
+    return None if settings.keep_jobs is None else now - settings.keep_jobs
 
 
 def _remove_log(context: Context, before: float) -> bool:
@@ -169,39 +203,30 @@ def _remove_mail(context: Context, before: float) -> None:
     nothing: set[str] = set()
     unended = context.registry.peek(messages.unended_ids, nothing)
     for workspace in {row["workspace"] for row in context.registry.view_to_show().rows}:
-        try:
-            folder = os.open(
-                os.path.join(workspace, MAIL), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            )
-        except OSError:
-            continue
-        try:
+        with message_files.opened(workspace) as folder:
+            if folder is None:
+                continue
             for name in os.listdir(folder):
                 match = _MAIL_FILE.fullmatch(name)
                 if match and match[1] not in unended:
-                    _remove_old_file(folder, name, before)
-        finally:
-            os.close(folder)
+                    message_files.remove_file(folder, name, before=before)
 
 
-def _remove_old_file(folder: int, name: str, before: float) -> None:
+def _names_in(folder: str) -> list[str]:
     try:
-        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_mtime < before:
-            os.unlink(name, dir_fd=folder)
+        return os.listdir(folder)
     except OSError:
-        # Somebody else has removed it, or it cannot be removed.
-        return
+        return []
 
 
-def _remove_kept_states(context: Context, before: float) -> None:
-    """Remove the states that `init --trust` and its like kept aside long ago."""
+def _remove_kept_states(context: Context, roots: _Roots) -> None:
+    """Remove the states that `init` and `restore` kept aside long ago. The name begins with the root's id."""
     folder = os.path.join(context.user_state.folder, "kept")
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
+    for name in _names_in(folder):
+        match = _KEPT.fullmatch(name)
+        before = roots.before(match[1]) if match else None
+        if before is None:
+            continue
         try:
             if os.stat(os.path.join(folder, name), follow_symlinks=False).st_mtime < before:
                 delete_files.remove(folder, name)
@@ -216,11 +241,7 @@ def _remove_states_kept_beside(context: Context, before: float) -> None:
     The name says since when: a rename leaves the times of a folder as they are.
     """
     folder, own = os.path.split(context.paths.state)
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
+    for name in _names_in(folder):
         match = _KEPT_BESIDE.fullmatch(name.removeprefix(own)) if name.startswith(own) else None
         if match is None or match[1] != context.root_id:
             continue
@@ -232,16 +253,12 @@ def _remove_states_kept_beside(context: Context, before: float) -> None:
             continue
 
 
-def _remove_copies_of_lost_roots(context: Context, before: float) -> None:
+def _remove_copies_of_lost_roots(context: Context, roots: _Roots) -> None:
     """Remove the copies of roots that are gone, once the newest of them is old."""
     folder = os.path.join(context.user_state.folder, backup_file.BACKUPS)
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        known = context.user_state.root_by_id(name)
-        if name == context.root_id or (known is not None and os.path.lexists(known.state)):
+    for name in _names_in(folder):
+        before = roots.before_lost(name)
+        if before is None:
             continue
         try:
             copies = backup_file.copies_in(os.path.join(folder, name))
@@ -250,6 +267,26 @@ def _remove_copies_of_lost_roots(context: Context, before: float) -> None:
         except MamError:
             # They stay, and a person may delete them.
             continue
+
+
+def _remove_traces_of_residents(context: Context, roots: _Roots) -> None:
+    """Remove the logs and the last starts of residents of roots that are gone."""
+    folder = context.user_state.resident_logs
+    for name in _names_in(folder):
+        match = _RESIDENT_LOG.fullmatch(name)
+        before = roots.before_lost(match[1]) if match else None
+        if before is None:
+            continue
+        try:
+            if os.stat(os.path.join(folder, name), follow_symlinks=False).st_mtime < before:
+                delete_files.remove(folder, name)
+        except (OSError, MamError):
+            # It stays, and a person may delete it.
+            continue
+    for root_id, at in context.user_state.last_resident_starts().items():
+        before = roots.before_lost(root_id)
+        if before is not None and at < before:
+            context.user_state.note_good_resident(root_id)
 
 
 def _remove_stray_scripts(context: Context) -> None:
