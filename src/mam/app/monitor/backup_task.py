@@ -114,12 +114,20 @@ class BackupTask:
         self._is_at_work = False
 
     def close(self) -> MamError | None:
-        """Copy the last changes if that is quick; return the error of that copy."""
+        """Copy the last changes if that is quick; return the error of that copy, or of the one before.
+
+        A copy that was begun and failed is made again here; nobody has heard of its error yet.
+        """
+        untold: Exception | None = None
         if self._thread is not None:
             self._thread.join(_GOODBYE_SECONDS)
             if self._thread.is_alive():
                 # It is a daemon, and its connection ends with the process.
                 return None
+            untold = self._thread.error
+            if not self._thread.is_done:
+                self._copied = None
+            self._thread = None
         try:
             if self._is_at_work and self._is_changed():
                 with database.errors(self.context.paths.db):
@@ -127,13 +135,14 @@ class BackupTask:
                 if is_small:
                     backup.make_copy(self.context, CHANGE)
                     remove_from_copies(self.context)
-        except MamError as error:
-            return error
+                    untold = None
         except Exception as error:
-            return Unavailable(f"the last changes were not copied: {reason_of(error)}")
+            untold = error
         finally:
             self.context.close()
-        return None
+        if untold is None or isinstance(untold, MamError):
+            return untold
+        return Unavailable(f"the last changes were not copied: {reason_of(untold)}")
 
 
 class _CopyThread(threading.Thread):
@@ -150,14 +159,18 @@ class _CopyThread(threading.Thread):
     def run(self) -> None:
         """Make the copy. What was forgotten leaves the others also where there is no room for another."""
         begun = time.monotonic()
+        # The resident raises an error: nobody sees what a thread raises.
         try:
-            try:
-                backup.make_copy(self.context, CHANGE)
-                self.is_done = True
-            finally:
-                remove_from_copies(self.context)
+            backup.make_copy(self.context, CHANGE)
+            self.is_done = True
         except Exception as error:
-            # The resident raises it: nobody sees what a thread raises.
             self.error = error
+        try:
+            remove_from_copies(self.context)
+        except Exception as error:
+            if self.error is None:
+                self.error = error
+            else:
+                self.context.warn(f"what was removed is still in a copy of the state: {reason_of(error)}")
         finally:
             self.seconds = time.monotonic() - begun
