@@ -142,6 +142,23 @@ def test_e7_what_is_no_time_to_keep(value) -> None:
         Settings().apply({"keep_jobs": value}, "config.toml")
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("90", 'the unit is missing: write "90d", or 90 without quotes, which is days'),
+        (" 100000 ", 'the unit is missing: write "100000d", or 100000 without quotes, which is days'),
+        ("0", 'write 0 without quotes, or "forever", to keep everything'),
+        ("00", 'write 0 without quotes, or "forever", to keep everything'),
+        ("12h", "it must be at least a day"),
+        (0.5, "it must be at least a day"),
+    ],
+)
+def test_what_is_wrong_with_a_time_to_keep_is_said(value, said) -> None:
+    with pytest.raises(InvalidSettings) as caught:
+        Settings().apply({"keep_log": value}, "config.toml")
+    assert caught.value.message == f"config.toml: 'keep_log' cannot be {value!r}: {said}"
+
+
 def test_e7_a_root_keeps_longer_and_never_shorter() -> None:
     settings = Settings()
     assert settings.apply({"keep_jobs": "2d", "keep_log": "200d"}, "mam.toml", of_root=True) == ["keep_jobs"]

@@ -270,6 +270,12 @@ def _kept(value: object) -> float | None:
     refusal = 'it must be a duration such as "90d", a number of days, or "forever"'
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise TypeError(refusal)
+    if isinstance(value, str) and (number := value.strip()).isdecimal():
+        # Elsewhere a text without a unit is in seconds, which nobody means here.
+        if not number.strip("0"):
+            raise ValueError('write 0 without quotes, or "forever", to keep everything')
+        number = one_line(number, 20)
+        raise ValueError(f'the unit is missing: write "{number}d", or {number} without quotes, which is days')
     try:
         seconds = parse_span(value).total_seconds() if isinstance(value, str) else value * _DAY
     except (Usage, OverflowError):
