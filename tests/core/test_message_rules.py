@@ -136,3 +136,29 @@ def test_each_message_has_its_own_proof(since, others, shown_at, is_own) -> None
 
 def test_a_transcript_that_cannot_be_read_proves_nothing() -> None:
     assert rules.has_own_proof(0, [], lambda start: None) is False
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, False),
+        ({"box": None}, True),
+        ({"may_be_in_box": True}, True),
+        ({"may_be_in_box": True, "activity": "working", "queues": False}, True),
+        ({"activity": "working"}, True),
+        ({"activity": "unknown"}, True),
+        ({"activity": "working", "records_queue": True}, False),
+        ({"activity": "working", "queues": False}, False),
+    ],
+)
+def test_what_an_agent_may_have_although_its_record_does_not_show_it(facts, expected) -> None:
+    usual = {"activity": "idle", "box": "empty", "may_be_in_box": False, "queues": True}
+    assert rules.may_have_unrecorded(**{**usual, "records_queue": False, **facts}) is expected
+
+
+@pytest.mark.parametrize(
+    ("shown", "taken", "state"),
+    [(0, 0, "unconfirmed"), (2, 0, "unconfirmed"), (2, 1, "submitted"), (None, None, "unconfirmed")],
+)
+def test_after_a_restore_a_text_that_the_agent_may_have_is_not_typed(shown, taken, state) -> None:
+    assert rules.state_after_restore(shown, taken, may_be_unrecorded=True) == state

@@ -225,18 +225,33 @@ def has_own_proof(since: int, others: Sequence[int], count: Callable[[int], int 
     return True
 
 
-def state_after_restore(shown: int | None, taken: int | None) -> MessageState:
+def may_have_unrecorded(
+    *, activity: str, box: str | None, may_be_in_box: bool, queues: bool, records_queue: bool
+) -> bool:
+    """Tell whether a live agent may have a text that its own record does not show.
+
+    The text may stand in the input box without Enter, or in the queue of an agent that is not idle. mam types
+    to a kind that does not queue only while it is idle, and its record then shows the text at once.
+    """
+    if box is None or may_be_in_box:
+        return True
+    return activity != IDLE and queues and not records_queue
+
+
+def state_after_restore(
+    shown: int | None, taken: int | None, *, may_be_unrecorded: bool = False
+) -> MessageState:
     """Return the state of a message that was held when the copy was made which is restored now.
 
     `shown` is how often the agent's own record has its text; None where the record is not readable. `taken`
     is how often the agent took it since the message was recorded, without what other messages explain; None
-    where nobody can tell.
+    where nobody can tell. With `may_be_unrecorded` the agent may have a text that its record does not show.
     """
-    if shown == 0:
-        return MessageState.HELD
-    if shown is None or taken is None:
+    if shown is None or (shown > 0 and taken is None):
         return MessageState.UNCONFIRMED
-    return MessageState.SUBMITTED if taken > 0 else MessageState.HELD
+    if shown > 0 and taken is not None and taken > 0:
+        return MessageState.SUBMITTED
+    return MessageState.UNCONFIRMED if may_be_unrecorded else MessageState.HELD
 
 
 def header(message_id: str, sender: str, role: str | None) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conformance.recorded_screens import captured, facts_of
 
-from mam.adapters.agents.box_contents import shows_part, shows_text, surely_shows_text
+from mam.adapters.agents.box_contents import may_show_text, shows_part, shows_text, surely_shows_text
 from mam.adapters.agents.catalogue import kind
 from mam.adapters.agents.kind import Screen
 
@@ -225,6 +225,24 @@ def test_where_a_box_wraps_does_not_matter(text, room) -> None:
 def test_a_part_of_a_text(draft, options, expected) -> None:
     """A few signs may be what a person types just now."""
     assert shows_part(draft, "the first words of it, and then the rest", **options) is expected
+
+
+@pytest.mark.parametrize(
+    ("draft", "options", "expected"),
+    [
+        ("the first words of it, and then the rest", {}, True),
+        ("the first words\nof it", {}, True),
+        ("words of it", {}, True),
+        ("mine: the first words of it, and then the rest, and more", {}, True),
+        ("the first words of mine", {}, True),
+        ("mine, and then the rest", {}, True),
+        ("half a thought", {}, False),
+        ("half a thought", {"shows_end_only": True}, True),
+        ("[Pasted text #1 +3 lines]", {"folded": r"\[Pasted text #\d+ \+\d+ lines\]"}, True),
+    ],
+)
+def test_a_draft_that_may_have_a_text_as_a_part(draft, options, expected) -> None:
+    assert may_show_text(draft, "the first words of it, and then the rest", **options) is expected
 
 
 def test_a_part_of_a_text_that_is_taller_than_the_box() -> None:

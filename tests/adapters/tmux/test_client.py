@@ -287,6 +287,7 @@ class TestCapture:
         assert plain_text(capture.captured) == plain == look.screen
         assert tmux.screens([pane.id])[pane.id].captured == plain
         assert (capture.cursor_x, capture.cursor_y) == (look.cursor_x, look.cursor_y)
+        assert 0 <= time.time() - capture.written_at < 600, "when something was drawn last"
         rows = parse_cells(capture.captured)
         # tmux and mam give each sign the same width.
         assert capture.cursor_x == columns(plain.split("\n")[3]) == rows[3][-1].column + 1

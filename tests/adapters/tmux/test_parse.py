@@ -114,3 +114,9 @@ def test_captures_split_at_their_own_lines_only():
     found = {ident: capture.captured for ident, capture in parse.captures(answer, NONCE).items()}
     assert found == {"%7": "one\n\n", "%12": f"two\n{NONCE[:-1]}x9\n"}
     assert parse.captures(b"", NONCE) == {}
+
+
+def test_a_capture_has_the_facts_of_its_line():
+    capture = parse.captures(f"one\n{NONCE}7,3,4,1700000000\n".encode(), NONCE)["%7"]
+    assert (capture.cursor_x, capture.cursor_y, capture.written_at) == (3, 4, 1_700_000_000)
+    assert parse.captures(f"{NONCE}7,3,4,\n".encode(), NONCE)["%7"].written_at == 0

@@ -8,6 +8,8 @@ from mam.adapters.agents.ambiguous_width_characters import reliably_shown
 
 # A person who types just now may have written the same few signs.
 _SURE_SIGNS, _SURE_INSIDE = 16, 64
+# A draft that begins or ends so may have been the text before somebody changed it.
+_COMMON_SIGNS = 8
 # No program folds a shorter line. Claude Code 2.1 folds one of more than 800 characters.
 _SHORTEST_FOLDED_LINE = 400
 # How some programs show a tab.
@@ -75,6 +77,15 @@ def shows_part(draft: str, text: str, *, shows_end_only: bool = False, is_sure: 
     if shows_end_only:
         return len(shown) >= _SURE_INSIDE and shown in wanted
     return len(shown) >= (_SURE_SIGNS if is_sure else 1) and wanted.startswith(shown) and shown != wanted
+
+
+def may_show_text(draft: str, text: str, *, shows_end_only: bool = False, folded: str | None = None) -> bool:
+    """Tell whether a draft may be this text, have it as a part, or be what somebody has left of it."""
+    if shows_end_only or (folded is not None and re.search(folded, " ".join(draft.split()))):
+        return True
+    shown, wanted = reliably_shown(draft), reliably_shown(text)
+    ends = (wanted[:_COMMON_SIGNS], wanted[-_COMMON_SIGNS:])
+    return shown in wanted or any(end in shown for end in ends)
 
 
 def _has_counts(sign: re.Match[str], text: str) -> bool:

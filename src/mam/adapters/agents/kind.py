@@ -317,6 +317,8 @@ class Kind:
     works_while_alive = False
     # Whether a working agent queues a new prompt for its next turn, instead of interrupting this one.
     queues = False
+    # Whether the record shows at once what the agent has queued: then `has_submitted` finds it, too.
+    records_queue = False
     # Whether a `transcript_size` also holds for other conversations: it is a time, or counts all messages.
     has_global_transcript_size = False
     # What the program passes to the model unchanged: tabs, and spaces before the first word.
@@ -407,6 +409,14 @@ class Kind:
 
         return screen_state.box == "draft" and shows_part(
             screen_state.draft, text, shows_end_only=screen_state.shows_end_only, is_sure=is_sure
+        )
+
+    def box_may_show(self, screen_state: ScreenState, text: str) -> bool:
+        """Tell whether this text may stand in the input box, or be a part of what stands there."""
+        from mam.adapters.agents.box_contents import may_show_text
+
+        return screen_state.box == "draft" and may_show_text(
+            screen_state.draft, text, shows_end_only=screen_state.shows_end_only, folded=self.folded_paste
         )
 
     def read_title(self, title: str) -> str:

@@ -34,6 +34,8 @@ BRIEF_NUMBERS = ("pane_id", "pane_pid", "pane_dead")
 FULL_NUMBERS = ("pane_width", "pane_height", "cursor_x", "cursor_y")
 FULL_TEXTS = ("pane_title", "pane_current_path", "pane_current_command")
 
+_FACTS = "#{cursor_x},#{cursor_y},#{window_activity}"
+
 # Options that keep a program in a pane from reaching the clipboard, the terminal or the window's name.
 SAFE_OPTIONS = (
     ("-s", "set-clipboard", "external"),
@@ -140,8 +142,8 @@ def show_keys(nonce: str) -> list[str]:
 def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0, *, styled: bool = False) -> bytes:
     """Return a script for `source-file -` that prints each pane's screen and then a line with the nonce.
 
-    That line has the number of the pane and the position of its cursor. With `styled` the screens have the
-    sequences of their styles.
+    That line has the number of the pane, the position of its cursor, and when a program last wrote into its
+    window. With `styled` the screens have the sequences of their styles.
 
     tmux refuses more than 16 KB of arguments, but not of a script. In a script, a line that fails does not
     stop the others.
@@ -149,7 +151,7 @@ def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0, *, styl
     options = (" -e" if styled else "") + (f" -S -{int(scrollback)}" if scrollback > 0 else "")
     return "".join(
         f"capture-pane -p -t {pane_target(pane_id)}{options} ; "
-        f"display-message -p -t {pane_id} '{nonce}{pane_id[1:]},#{{cursor_x}},#{{cursor_y}}'\n"
+        f"display-message -p -t {pane_id} '{nonce}{pane_id[1:]},{_FACTS}'\n"
         for pane_id in pane_ids
     ).encode()
 

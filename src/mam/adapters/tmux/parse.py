@@ -153,14 +153,18 @@ class PaneScreen:
 
 
 class Capture:
-    """The screen of one pane, with or without the sequences of its styles, and its cursor."""
+    """The screen of one pane, with or without the sequences of its styles, and its cursor.
 
-    __slots__ = ("captured", "cursor_x", "cursor_y")
+    `written_at` is the whole second in which a program last wrote into the pane's window; 0 if unknown.
+    """
 
-    def __init__(self, captured: str, cursor_x: int = 0, cursor_y: int = 0) -> None:
+    __slots__ = ("captured", "cursor_x", "cursor_y", "written_at")
+
+    def __init__(self, captured: str, cursor_x: int = 0, cursor_y: int = 0, written_at: int = 0) -> None:
         self.captured = captured
         self.cursor_x = cursor_x
         self.cursor_y = cursor_y
+        self.written_at = written_at
 
 
 def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
@@ -294,15 +298,15 @@ def look_parts(answer: bytes, nonce: str) -> tuple[bytes, str]:
 def captures(answer: bytes, nonce: str) -> dict[str, Capture]:
     """Return the screens of an answer to argv.capture_script, by pane id; leave out missing panes.
 
-    Each screen stands before the nonce, the number of its pane and the position of its cursor.
+    Each screen stands before the nonce, the number of its pane and the facts about the pane.
     """
     found: dict[str, Capture] = {}
     screen, *parts = answer.split(nonce.encode())
     for part in parts:
         line, _, following = part.partition(b"\n")
-        number, *cursor = line.decode("ascii", "replace").split(",")
-        x, y = (int(place) if place.isdecimal() else 0 for place in (*cursor, "", "")[:2])
-        found["%" + number] = Capture(screen.decode("utf-8", "replace"), x, y)
+        number, *texts = line.decode("ascii", "replace").split(",")
+        facts = [int(text) if text.isdecimal() else 0 for text in (*texts, "", "", "")[:3]]
+        found["%" + number] = Capture(screen.decode("utf-8", "replace"), *facts)
         screen = following
     return found
 

@@ -1,14 +1,16 @@
 """Puts the messages of a restored database to rest: the agents may have got them since the copy was made.
 
-mam looks into the state that is replaced, if that can be read, and into the agent's own record, and types
-nothing. Only a message that the agent surely does not have stays held.
+mam looks into the state that is replaced, if that can be read, at the pane, and into the agent's own record,
+and types nothing. Only a message that the agent surely does not have stays held.
 """
 
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
+from mam.app.messages import unrecorded_text
 from mam.app.messages.message_as_text_or_file import carried_text
 from mam.app.observation.conversations import stores_of
+from mam.core.activity import IDLE
 from mam.core.errors import MamError
 from mam.core.message_rules import DELIVERED, FILE, RESTORED, MessageState, state_after_restore
 from mam.core.session_row import current_conversation
@@ -16,12 +18,13 @@ from mam.core.times import parse_stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mam.adapters.agents.kind import Kind, Turn
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
+    from mam.app.messages.unrecorded_text import Place, SeenPane
     from mam.core.session_row import Row
 
 # A long text may be cut in a transcript, so only its beginning is compared.
@@ -32,20 +35,36 @@ _SLACK_SECONDS = 2.0
 
 
 def settle(
-    context: Context, transaction: Transaction, root_id: str, *, is_replaced: bool
+    context: Context,
+    transaction: Transaction,
+    root_id: str,
+    panes: Mapping[str, Place],
+    *,
+    made_at: float,
+    is_replaced: bool,
 ) -> dict[MessageState, list[str]]:
     """Give each open message the state that can be proven; return the ids by state.
 
-    With `is_replaced` the registry still has the state that this one replaces.
+    `panes` are the live panes by session, and `made_at` is the time of the copy. With `is_replaced` the
+    registry still has the state that this one replaces.
     """
     settled: dict[MessageState, list[str]] = {}
+    open_messages = messages.open_of(transaction)
+    session_ids = dict.fromkeys(message.session_id for message in open_messages)
+    rows = {key: row for key in session_ids if (row := transaction.get(key)) is not None}
+    # The panes first: what an agent takes from its queue after the look is in its record.
+    seen = unrecorded_text.look_at_panes(context, rows.values(), panes)
     records: dict[str, _Record] = {}
-    for message in messages.open_of(transaction):
-        row = transaction.get(message.session_id)
+    for message in open_messages:
+        row = rows.get(message.session_id)
         if message.session_id not in records and row is not None:
-            records[message.session_id] = _Record(context, row, root_id)
+            records[message.session_id] = _Record(
+                context, row, root_id, is_in_pane=row["id"] in panes, seen=seen.get(row["id"])
+            )
         former = _former(context, message.id) if is_replaced else None
         state = _state_since(message, former)
+        if state is None and _is_surely_untyped(message, former, seen.get(message.session_id), made_at):
+            state = MessageState.HELD
         if state is None:
             state = _state_of(transaction, message, records.get(message.session_id))
         settled.setdefault(state, []).append(message.id)
@@ -82,6 +101,20 @@ def _state_since(message: Message, former: Message | None) -> MessageState | Non
     return former.state if former.state in DELIVERED else MessageState.UNCONFIRMED
 
 
+def _is_surely_untyped(
+    message: Message, former: Message | None, seen: SeenPane | None, made_at: float
+) -> bool:
+    """Tell whether nobody can have typed a held message since the copy, whatever the record shows.
+
+    Either the replaced state still holds it, or nothing was drawn in its pane since then.
+    """
+    if message.state != MessageState.HELD:
+        return False
+    if former is not None and (former.state, former.attempts) == (MessageState.HELD, message.attempts):
+        return True
+    return seen is not None and seen.is_unchanged_since(made_at)
+
+
 def _state_of(transaction: Transaction, message: Message, record: _Record | None) -> MessageState:
     if message.state == MessageState.TYPING or (record is not None and message.is_command):
         # A command leaves no trace in a transcript.
@@ -98,15 +131,22 @@ def _state_of(transaction: Transaction, message: Message, record: _Record | None
     taken = record.taken(carried.text, message.created_at - _SLACK_SECONDS)
     if taken is not None:
         taken -= messages.count_taken(transaction, message.session_id, message.text, message.created_at)
-    return state_after_restore(record.shown(carried.text), taken)
+    return state_after_restore(
+        record.shown(carried.text), taken, may_be_unrecorded=record.may_lack(carried.text)
+    )
 
 
 class _Record:
-    """What the agent of one session has recorded of its conversations."""
+    """What the agent of one session has recorded of its conversations, and what its pane shows."""
 
-    def __init__(self, context: Context, row: Row, root_id: str) -> None:
+    def __init__(
+        self, context: Context, row: Row, root_id: str, *, is_in_pane: bool, seen: SeenPane | None
+    ) -> None:
+        self.context = context
         self.kind: Kind = context.kind(row["agent"])
         self.row = row
+        self.is_in_pane = is_in_pane
+        self.seen = seen
         self.stores = stores_of(context, row)
         leased = context.user_state.leased(row["id"], root_id)
         self.conversations = self._candidates(leased)
@@ -147,6 +187,21 @@ class _Record:
         ]
         known = [count for count in counts if count is not None]
         return sum(known) if known and len(known) == len(counts) else None
+
+    def may_lack(self, text: str) -> bool:
+        """Tell whether the agent may have a text that the counts of the record do not have."""
+        if unrecorded_text.may_be_unrecorded(
+            self.context, self.row, text, is_in_pane=self.is_in_pane, seen=self.seen
+        ):
+            return True
+        is_idle = self.seen is None or self.seen.screen.state == IDLE
+        return self.kind.records_queue and not is_idle and self._may_have_queued(text)
+
+    def _may_have_queued(self, text: str) -> bool:
+        return any(
+            self.kind.has_submitted(text, conversation, self.stores, 0) is not False
+            for conversation in self.conversations
+        )
 
     def taken(self, text: str, since: float) -> int | None:
         """Return how often the agent got a text since then; None where mam cannot tell."""

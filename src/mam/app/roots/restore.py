@@ -403,7 +403,12 @@ class _Restore(StateRebuild):
         self.done |= taken_back.as_json()
         take_back.end_lost_teams(transaction, panes.values())
         self.done["messages"] = restored_messages.settle(
-            context, transaction, self.root_id, is_replaced=self.goes_back
+            context,
+            transaction,
+            self.root_id,
+            {session_id: (marked.server, marked.pane.id) for session_id, marked in panes.items()},
+            made_at=self.made_at,
+            is_replaced=self.goes_back,
         )
         self._settle_jobs(transaction, panes)
 

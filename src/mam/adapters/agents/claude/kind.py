@@ -157,6 +157,7 @@ class Claude(KindWithConversationFiles):
     dialog_settle_seconds = 0.3
     special_first = "/!"
     queues = True
+    records_queue = True
     folded_paste = r"\[Pasted text #\d+(?: \+(?P<breaks>\d+) lines)?\]"
     erase_key = "C-u"
     known_versions = ("2.1.300", "2.1.325")
