@@ -29,6 +29,7 @@ from mam.app.jobs import ledger_writer
 from mam.app.messages import restored_messages
 from mam.app.messages.parking import park
 from mam.app.roots import take_back
+from mam.app.roots.end_since_copy import end_since_copy
 from mam.app.roots.parking import park_everything
 from mam.app.roots.restore_source import copies_by_path, counted_copies, open_newest, open_source, richer
 from mam.app.roots.restore_summary import summary_of
@@ -68,6 +69,7 @@ _COMMAND = "mam restore"
 # So many copies are looked at for more than the chosen one has.
 _MOST_OLDER = 4
 _PARKED = "mam restore parked it: no live pane carries it"
+_PARKED_ENDED = "mam restore parked it: it has ended since the copy was made ({})"
 
 
 def restore(
@@ -413,26 +415,28 @@ class _Restore(StateRebuild):
         self._settle_jobs(transaction, panes)
 
     def _settle_jobs(self, transaction: Transaction, panes: dict[str, MarkedPane]) -> None:
-        """Let the jobs go on that a live pane carries, and park the other open ones."""
+        """Let the jobs go on that a live pane carries and that have not ended since; park the others."""
         going_on, parked = [], []
         for job in jobs.listed(transaction, only_open=True):
-            if job.session_id in panes and job.id in self.tokens:
+            end = end_since_copy(self.context, transaction, job, is_replaced=self.goes_back)
+            if end is None and job.session_id in panes and job.id in self.tokens:
                 self._go_on(transaction, job)
                 going_on.append(job.id)
             else:
-                ledger_writer.park(transaction, job, _PARKED)
-                self._park_task(transaction, job)
+                reason = _PARKED if end is None else _PARKED_ENDED.format(end)
+                ledger_writer.park(transaction, job, reason)
+                self._park_task(transaction, job, reason)
                 parked.append(job.id)
         self.open_jobs = sorted({*going_on, *jobs.unended_ids(transaction)})
         self._give_tokens(self.open_jobs)
         self.done["jobs"] = {"going_on": going_on, "parked": parked}
 
-    def _park_task(self, transaction: Transaction, job: Job) -> None:
+    def _park_task(self, transaction: Transaction, job: Job, reason: str) -> None:
         """Park the message with the task of a job, which goes out when the job is released."""
         settled = self.done["messages"]
         task = messages.find(transaction, job.data.get("message_id") or "")
         if task is not None and task.id in settled.get(MessageState.HELD, ()):
-            park(transaction, task, _PARKED)
+            park(transaction, task, reason)
             settled[MessageState.HELD].remove(task.id)
             settled.setdefault(MessageState.PARKED, []).append(task.id)
 

@@ -233,6 +233,17 @@ def read_log(path: str) -> list[Document]:
     return documents
 
 
+def lines_after(path: str, number: int) -> Iterator[Document]:
+    """Yield the readable lines of a log behind an entry, one at a time: a log may be long."""
+    try:
+        with open_plain(path) as file:
+            for line in file:
+                if _number(line) > number:
+                    yield json.loads(line)
+    except OSError:
+        return
+
+
 def record_ids(folder: str) -> list[str]:
     """Return the ids of the jobs that have a record in a folder."""
     try:
@@ -259,6 +270,6 @@ def _last_line(file: FileIO, size: int) -> tuple[int, bytes]:
 def _number(line: bytes) -> int:
     try:
         number = json.loads(line).get("number")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return 0
     return number if type(number) is int else 0
