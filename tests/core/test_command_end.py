@@ -31,11 +31,30 @@ def test_what_is_no_end(content):
     assert command_end.parse(content) is None
 
 
-def test_an_end_that_nobody_knows():
-    end = command_end.lost(137)
+@pytest.mark.parametrize(
+    ("status", "detail", "facts"),
+    [
+        (0, "exit 0: the last", {"exit_status": 0}),
+        (3, "exit 3: the last", {"exit_status": 3, "reason": "exit status"}),
+        (255, "exit 255: the last", {"exit_status": 255, "reason": "exit status"}),
+    ],
+)
+def test_a_status_of_the_pane_is_that_of_the_command(status, detail, facts):
+    end = command_end.without_record(status)
+    assert (end.detail("the last"), end.facts(), end.is_success) == (detail, facts, status == 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (137, "it or its runner was ended by signal 9 (SIGKILL)"),
+        (192, "it or its runner was ended by signal 64"),
+        (None, "its runner is gone and left no record"),
+    ],
+)
+def test_an_end_that_nobody_knows(status, why):
+    """The status of a pane does not tell whether the signal ended the command or its runner."""
+    end = command_end.without_record(status)
     assert not end.is_success
-    assert (end.facts(), "exit 137" in end.detail("x")) == (
-        {"exit_status": 137, "reason": "runner gone"},
-        True,
-    )
-    assert "exit unknown" in command_end.lost(None).detail("")
+    assert end.facts() == {"exit_status": status, "reason": "runner gone"}
+    assert end.detail("x") == f"nobody knows how the command ended: {why}"

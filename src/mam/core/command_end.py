@@ -10,7 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+RUNNER_GONE = "runner gone"
+_EXIT_STATUS = "exit status"
 _LONGEST_LINE = 200
+_LAST_SIGNAL = 64
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -48,11 +51,7 @@ class CommandEnd:
         """Return the end in one line; `last_line` is the last line of the output."""
         if self.failure:
             return self.failure
-        if self.signal is not None:
-            end = f"ended by signal {self.signal}"
-            end += f" ({_SIGNALS[self.signal]})" if self.signal in _SIGNALS else ""
-        else:
-            end = f"exit {self.exit_status}"
+        end = f"exit {self.exit_status}" if self.signal is None else _by_signal(self.signal)
         return f"{end}: {one_line(last_line, _LONGEST_LINE)}" if last_line else end
 
 
@@ -73,12 +72,26 @@ def parse(content: bytes) -> CommandEnd | None:
     if type(signal) is int:
         return CommandEnd(signal=signal, reason="signal")
     if type(status) is int:
-        return CommandEnd(exit_status=status, reason="" if status == 0 else "exit status")
+        return CommandEnd(exit_status=status, reason="" if status == 0 else _EXIT_STATUS)
     return None
 
 
-def lost(exit_status: int | None) -> CommandEnd:
-    """Return the end of a command whose runner is gone and left no record."""
-    code = "unknown" if exit_status is None else exit_status
-    failure = f"nobody knows how the command ended: its runner was ended before it (exit {code})"
-    return CommandEnd(exit_status=exit_status, failure=failure, reason="runner gone")
+def without_record(exit_status: int | None) -> CommandEnd:
+    """Return the end of a command whose runner left no record, by the status of the pane if that is known.
+
+    The runner ends with the status of its command, or with 128 plus the signal that ended the command. A
+    runner that is ended by a signal itself has the same status, so such a status tells nothing.
+    """
+    if exit_status is None:
+        why = "its runner is gone and left no record"
+    elif 0 < exit_status - 128 <= _LAST_SIGNAL:
+        why = f"it or its runner was {_by_signal(exit_status - 128)}"
+    else:
+        return CommandEnd(exit_status=exit_status, reason="" if exit_status == 0 else _EXIT_STATUS)
+    failure = f"nobody knows how the command ended: {why}"
+    return CommandEnd(exit_status=exit_status, failure=failure, reason=RUNNER_GONE)
+
+
+def _by_signal(number: int) -> str:
+    name = f" ({_SIGNALS[number]})" if number in _SIGNALS else ""
+    return f"ended by signal {number}{name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -188,6 +189,25 @@ def test_a_record_that_cannot_be_replaced_is_written_in_its_place(runner, monkey
     os.close(reserved)
     assert runner.end() == {"exit_status": 0}
     assert not list(runner.record.parent.glob("*.new"))
+
+
+@pytest.mark.parametrize("has_room", [True, False], ids=["room", "full disk"])
+def test_a_record_whose_folder_was_made_again_is_written_there(runner, monkeypatch, tmp_path, has_room):
+    exec_files.make_place(str(tmp_path), "ab12cd34", 1)
+    path = exec_files.record_file(str(tmp_path), "ab12cd34", 1)
+    reserved = exec_runner.reserve(path)
+    shutil.rmtree(Path(path).parent)
+    exec_files.make_place(str(tmp_path), "ab12cd34", 1)
+    assert exec_files.read_record(str(tmp_path), "ab12cd34", 1).strip() == b"{}"
+
+    def refuse(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    if not has_room:
+        monkeypatch.setattr(os, "rename", refuse)
+    exec_runner.record(path, reserved, {"exit_status": 0})
+    os.close(reserved)
+    assert json.loads(exec_files.read_record(str(tmp_path), "ab12cd34", 1)) == {"exit_status": 0}
 
 
 def test_without_a_log_the_command_runs_all_the_same(runner):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import stat
 
 import pytest
 from tests.app.roots.test_restore import copy_now, reopened
 from tests.app.team_desk import QUICK
 
+from mam.adapters.store.files import exec_files
 from mam.adapters.store.tables import jobs
+from mam.adapters.system import process
+from mam.app.context.liveness import identity_of
 from mam.app.jobs.new_job import new_id, record_job
+from mam.core.errors import Refused
 
 # They start agents and commands.
 pytestmark = pytest.mark.starts
@@ -105,3 +110,76 @@ def test_a_late_report_of_an_earlier_attempt_is_no_end(fleet, workspace, reopene
     assert again.restore(dry_run=True)["jobs"]["going_on"] == [carried]
     again.restore()
     again.sessions.stop("worker", force=True)
+
+
+def start_command(fleet, workspace, until, *, code: int, **options) -> str:
+    """Start a command that ends with this status once the file `go` is there; return its job."""
+    script = f"echo begun; until [ -e go ]; do sleep 0.05; done; echo ended; exit {code}"
+    job: str = fleet.jobs.submit("x", command=["sh", "-c", script], **options)["job_id"]
+    until(lambda: b"begun" in output(fleet, job))
+    return job
+
+
+def output(fleet, job) -> bytes:
+    try:
+        return fleet.jobs.output(job)["output"]
+    except Refused:
+        return b""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_command_that_goes_on_ends_its_job_by_its_own_status(
+    fleet, workspace, reopened, until, code
+) -> None:
+    job = start_command(fleet, workspace, until, code=code)
+    copy_now(fleet)
+    lose(fleet, workspace)
+    again = reopened()
+    assert again.restore()["jobs"]["going_on"] == [job]
+    folder = workspace / ".mam" / "jobs" / f"{job}.exec"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (workspace / "go").touch()
+    (ended,) = again.jobs.wait([job], timeout=90)
+    assert ended["status"] == ("completed" if code == 0 else "error")
+    assert ended["terminal_detail"].startswith(f"exit {code}")
+    assert exec_files.read_record(str(workspace / ".mam" / "jobs"), job, 1).startswith(b'{"exit_status": ')
+
+
+def test_a_command_that_goes_on_is_not_idle_while_it_writes(fleet, workspace, reopened, until) -> None:
+    job = start_command(fleet, workspace, until, code=0)
+    copy_now(fleet)
+    lose(fleet, workspace)
+    again = reopened()
+    again.restore()
+    folder = str(workspace / ".mam" / "jobs")
+    before = exec_files.last_output_at(folder, job, 1)
+    assert before is not None, "the idle time has a beginning"
+    (workspace / "go").touch()
+    until(lambda: exec_files.last_output_at(folder, job, 1) > before)
+    again.jobs.wait([job], timeout=90)
+
+
+@pytest.mark.parametrize(("code", "status"), [(0, "completed"), (3, "error")])
+def test_without_any_record_the_status_that_tmux_has_counts(
+    fleet, workspace, reopened, until, code, status
+) -> None:
+    """The command ended between the loss and the restore, or somebody deleted the folder."""
+    job = start_command(fleet, workspace, until, code=code)
+    shutil.rmtree(workspace / ".mam" / "jobs" / f"{job}.exec")
+    (workspace / "go").touch()
+    name = fleet.jobs.status(job)["agent_session"].removeprefix("tmux:")
+    (ended,) = fleet.jobs.wait([job], timeout=90)
+    assert (ended["status"], ended["terminal_detail"]) == (status, f"exit {code}: ended")
+    assert fleet.jobs.logs(job)["events"][-1]["data"]["exit_status"] == code
+    until(lambda: fleet.monitor.once() and fleet.sessions.get(name).row["status"] != "running")
+    assert fleet.sessions.get(name).row["last_action"]["verb"] == "ended"
+
+
+def test_a_root_that_is_gone_for_good_gets_nothing_from_a_runner(fleet, workspace, reopened, until) -> None:
+    job = start_command(fleet, workspace, until, code=0)
+    row = fleet.sessions.get(fleet.jobs.status(job)["agent_session"].removeprefix("tmux:")).row
+    runner = identity_of(row)
+    lose(fleet, workspace)
+    (workspace / "go").touch()
+    until(lambda: not process.is_alive(runner))
+    assert not (workspace / ".mam").exists()

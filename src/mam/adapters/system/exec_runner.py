@@ -6,6 +6,9 @@ The command has the pane as its controlling terminal and is its foreground proce
 reaches it. Its stdin is the prompt file or empty. What it writes goes to the pane as it is, and to the log:
 the first megabyte and the last nine. The record is written when the command itself has ended; processes that
 it left behind, and that may keep its output open, are not waited for.
+
+The record is opened by its path each time: its folder may have been deleted and made again, by `mam restore`.
+The runner makes no folder, so nothing appears where a root was deleted for good.
 """
 
 import errno
@@ -27,6 +30,7 @@ LAST_OUTPUT = 1 << 20
 PATIENCE, MARK_SECONDS = 2.0, 0.5
 # A full disk does not keep the record from being written: it has its room from the start.
 ROOM = 1024
+EMPTY = b"{}".ljust(ROOM) + b"\n"
 NOT_FOUND, NOT_STARTED = 127, 126
 FORWARDED = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 IGNORED = (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP, signal.SIGPIPE)
@@ -226,7 +230,7 @@ def reserve(path: str) -> int:
     """Write an empty record that has room for the end; -1 if even that is impossible."""
     try:
         handle = os.open(path, FLAGS | os.O_TRUNC, 0o600)
-        os.write(handle, b"{}".ljust(ROOM) + b"\n")
+        os.write(handle, EMPTY)
     except OSError:
         return -1
     return handle
@@ -250,9 +254,18 @@ def record(path: str, reserved: int, facts: dict[str, object]) -> None:
         os.rename(fresh, path)
     except OSError:
         remove(fresh)
-        if reserved >= 0:
-            os.pwrite(reserved, content, 0)
-            os.fsync(reserved)
+        write_in_place(path, reserved, content)
+
+
+def write_in_place(path: str, reserved: int, content: bytes) -> None:
+    """Write the end into the room that the record has: at its path, or where it was at the start."""
+    try:
+        reserved = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        if reserved < 0:
+            return
+    os.pwrite(reserved, content, 0)
+    os.fsync(reserved)
 
 
 def prepare_terminal(handle: int) -> None:
@@ -279,7 +292,7 @@ def open_prompt(path: str, is_stdin: bool) -> int:
     return os.open(os.devnull, os.O_RDONLY)
 
 
-def copy(command: Command, wake: int, log: Log, pane: Pane, reserved: int) -> int:
+def copy(command: Command, wake: int, log: Log, pane: Pane, record_path: str) -> int:
     """Copy the output until the command itself has ended; return its wait status."""
     marked, is_open = 0.0, True
     while True:
@@ -295,7 +308,7 @@ def copy(command: Command, wake: int, log: Log, pane: Pane, reserved: int) -> in
                 pane.write(data)
                 if time.monotonic() - marked >= MARK_SECONDS:
                     marked = time.monotonic()
-                    mark(reserved)
+                    mark(record_path)
         if wake in readable:
             os.read(wake, CHUNK)
             pid, status = os.waitpid(command.pid, os.WNOHANG)
@@ -317,13 +330,12 @@ def read(handle: int) -> bytes | None:
         return None
 
 
-def mark(reserved: int) -> None:
+def mark(path: str) -> None:
     """Date the record with the time of the newest output; this needs no room on the disk."""
-    if reserved >= 0:
-        try:
-            os.utime(reserved)
-        except OSError:
-            return
+    try:
+        os.utime(path, follow_symlinks=False)
+    except OSError:
+        return
 
 
 def run(argv: list[str]) -> int:
@@ -349,7 +361,7 @@ def run(argv: list[str]) -> int:
         return cause.status
     for number in FORWARDED:
         signal.signal(number, command.forward)
-    status = copy(command, wake, log, pane, reserved)
+    status = copy(command, wake, log, pane, record_path)
     log.finish()
     facts: dict[str, object] = {"bytes": log.size, "problem": log.problem}
     is_signal = os.WIFSIGNALED(status)

@@ -45,6 +45,12 @@ def end_of_session(context: Context, transaction: Transaction, row: Row) -> ends
     return recorded_end(context, job, job.attempt + is_next)
 
 
+def end_in_pane(row: Row, exit_status: int | None) -> ends.CommandEnd | None:
+    """Return the end of a session's command by the status of its dead pane; None if that tells nothing."""
+    end = ends.without_record(exit_status)
+    return end if row["agent"] == EXEC and end.reason != ends.RUNNER_GONE else None
+
+
 def end_if_recorded(context: Context, transaction: Transaction, job: Job) -> bool:
     """End an open job whose command has a recorded end; False if there is none."""
     end = recorded_end(context, job)
@@ -55,15 +61,16 @@ def end_if_recorded(context: Context, transaction: Transaction, job: Job) -> boo
 
 
 def end_of_dead_session(context: Context, transaction: Transaction, job: Job, row: Row) -> None:
-    """End an open job whose session has ended; without a record nobody knows how its command ended.
+    """End an open job whose session has ended; without a record the status of its pane counts.
 
     A runner that was killed may leave the command running. It is ended, because nobody watches it any more.
     """
     if end_if_recorded(context, transaction, job):
         return
-    _end(context, transaction, job, ends.lost(row.get("exit_status")))
+    end = ends.without_record(row.get("exit_status"))
+    _end(context, transaction, job, end)
     leader = identity_of(row)
-    if leader is not None:
+    if leader is not None and end.reason == ends.RUNNER_GONE:
         transaction.after_commit(lambda: _kill_orphans(leader))
 
 

@@ -19,7 +19,7 @@ from mam.adapters.store import (
     soundness,
     state_replacement,
 )
-from mam.adapters.store.files import job_files
+from mam.adapters.store.files import exec_files, job_files
 from mam.adapters.store.root_identity import ID, has_content
 from mam.adapters.store.tables import jobs, messages, teams
 from mam.adapters.system import process
@@ -44,7 +44,7 @@ from mam.core.errors import (
     RegistryCorrupt,
     SchemaTooNew,
 )
-from mam.core.job_rules import JobStatus
+from mam.core.job_rules import JobStatus, runs_command
 from mam.core.message_rules import MessageState
 from mam.core.root_mark import root_mark
 from mam.core.root_state import RootState
@@ -418,6 +418,9 @@ class _Restore(StateRebuild):
         """Let the jobs go on that a live pane carries and that have not ended since; park the others."""
         going_on, parked = [], []
         for job in jobs.listed(transaction, only_open=True):
+            if job.session_id in panes and runs_command(job.data) and not self.is_preview:
+                # Its runner goes on, also if the job is parked, and needs a place for the end.
+                exec_files.make_place(self.replacement.paths.jobs, job.id, job.attempt)
             end = end_since_copy(self.context, transaction, job, is_replaced=self.goes_back)
             if end is None and job.session_id in panes and job.id in self.tokens:
                 self._go_on(transaction, job)

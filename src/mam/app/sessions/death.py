@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
-from mam.app.jobs.command_end import end_of_session
+from mam.app.jobs.command_end import end_in_pane, end_of_session
 from mam.app.observation import conversations
 from mam.app.sessions import exit_status_and_cleanup
 from mam.core import session_transitions
@@ -45,7 +45,7 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
             return current
         exit_status_and_cleanup.discard_launch_files(context, row["id"])
         captured_row = conversations.with_conversation(context, current, named_conversation, transaction.rows)
-        end = end_of_session(context, transaction, captured_row)
+        end = end_of_session(context, transaction, captured_row) or end_in_pane(captured_row, status)
         verb = "died" if end is None else "ended"
         new_row = transaction.put(
             row_after_death(

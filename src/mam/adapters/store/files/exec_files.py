@@ -6,11 +6,12 @@ Each attempt has its own. The runner (`adapters/system/exec_runner.py`) writes t
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from mam.adapters.store.database import errors
 from mam.adapters.store.files import job_files
 from mam.adapters.system import atomic_file
-from mam.adapters.system.exec_runner import HEAD, TAIL
+from mam.adapters.system.exec_runner import EMPTY, HEAD, TAIL
 
 _LARGEST_RECORD = 64 * 1024
 _LAST = 4096
@@ -39,6 +40,15 @@ def write_prompt(jobs_folder: str, job_id: str, attempt: int, prompt: str) -> st
     with errors(path):
         atomic_file.replace(path, prompt.encode("utf-8", "surrogatepass"))
     return path
+
+
+def make_place(jobs_folder: str, job_id: str, attempt: int) -> None:
+    """Make the folder of a command that runs, and an empty record with room for its end, if they are lost."""
+    job_files.make_folder(jobs_folder)
+    job_files.make_folder(_folder(jobs_folder, job_id))
+    path = record_file(jobs_folder, job_id, attempt)
+    with errors(path), suppress(FileExistsError):
+        atomic_file.create(path, EMPTY)
 
 
 def read_record(jobs_folder: str, job_id: str, attempt: int) -> bytes | None:
