@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 import stat
+import subprocess
 
 import pytest
 from tests.app.roots.test_restore import copy_now, reopened
 from tests.app.team_desk import QUICK
 
+import mam
 from mam.adapters.store.files import exec_files
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
 from mam.app.context.liveness import identity_of
+from mam.app.jobs import write_job_files
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core.errors import Refused
 
@@ -183,3 +186,74 @@ def test_a_root_that_is_gone_for_good_gets_nothing_from_a_runner(fleet, workspac
     (workspace / "go").touch()
     until(lambda: not process.is_alive(runner))
     assert not (workspace / ".mam").exists()
+
+
+def files_of(workspace, job) -> list[str]:
+    """Return the files that show a job, as far as they are there."""
+    places = [workspace / ".mam" / "jobs", workspace / "delegate_job_logs" / job]
+    names = [f"{job}.json", f"{job}.events.log", "meta.json", "events.ndjson", "status.json"]
+    return [name for name in names if any((place / name).exists() for place in places)]
+
+
+def remove_files(workspace, job) -> None:
+    for path in (workspace / ".mam" / "jobs").glob(f"{job}*"):
+        path.unlink()
+    shutil.rmtree(workspace / "delegate_job_logs" / job)
+    assert files_of(workspace, job) == []
+
+
+@pytest.fixture
+def ended(fleet) -> str:
+    """Return a job that has ended."""
+    job: str = fleet.jobs.submit("look at it", type="human")["job_id"]
+    fleet.jobs.event(job, "completed")
+    return job
+
+
+def test_a_restore_writes_the_files_of_ended_jobs_again(fleet, workspace, reopened, ended) -> None:
+    copy_now(fleet)
+    everything = files_of(workspace, ended)
+    assert len(everything) == 5
+    fleet.close()
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+    subprocess.run(["git", "-C", str(workspace), "clean", "-fdxq"], check=True)
+    again = reopened()
+    copy = again.restore()["file"]
+    assert files_of(workspace, ended) == everything
+    again.close()
+    remove_files(workspace, ended)
+    reopened().restore(copy, is_confirmed=True)
+    assert files_of(workspace, ended) == everything, "also where a state is replaced"
+
+
+@pytest.mark.parametrize("look", ["logs", "audits"])
+def test_the_lost_files_of_an_ended_job_come_back_when_somebody_looks(fleet, workspace, ended, look) -> None:
+    everything = files_of(workspace, ended)
+    remove_files(workspace, ended)
+    folder = str(workspace / "delegate_job_logs" / ended)
+    if look == "logs":
+        assert fleet.jobs.logs(ended)["directory"] == folder
+    else:
+        (listed,) = fleet.jobs.audits()
+        assert (listed["job_id"], listed["directory"], listed["status"]) == (ended, folder, "completed")
+    assert files_of(workspace, ended) == everything
+    (workspace / "delegate_job_logs" / ended / "meta.json").unlink()
+    fleet.jobs.logs(ended)
+    assert files_of(workspace, ended) == everything, "one file is missed, too"
+
+
+def test_who_looks_writes_nothing_that_is_there_or_that_is_of_another_root(
+    fleet, workspace, ended, monkeypatch
+) -> None:
+    written = []
+    monkeypatch.setattr(write_job_files, "write_files", lambda _context, job_id: written.append(job_id))
+    fleet.jobs.logs(ended)
+    fleet.jobs.audits()
+    assert written == []
+    remove_files(workspace, ended)
+    monkeypatch.undo()
+    monkeypatch.setenv("MAM_STATE_HOME", str(workspace.parent / "another-state"))
+    with mam.open(str(workspace)) as stranger:
+        assert stranger.jobs.logs(ended)["events"]
+        assert stranger.jobs.audits() == []
+    assert files_of(workspace, ended) == []

@@ -8,7 +8,7 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import not_found
 from mam.app.jobs.foreign_records import log_of_foreign_record
-from mam.app.jobs.write_job_files import AUDITS, audit_root, log_line
+from mam.app.jobs.write_job_files import AUDITS, audit_root, log_line, write_lost_files
 from mam.core.errors import Refused
 from mam.core.job_event import is_job_id
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def logs(context: Context, job_id: str, *, folder: str | None = None) -> Document:
-    """Return `{job_id, directory, events}`, oldest first. Reads only."""
+    """Return `{job_id, directory, events}`, oldest first. Lost files of the job are written again."""
 
     def read(transaction: Transaction) -> Document | None:
         job = jobs.find(transaction, job_id)
@@ -35,6 +35,7 @@ def logs(context: Context, job_id: str, *, folder: str | None = None) -> Documen
 
     result = context.registry.peek(read, None)
     if result is not None:
+        write_lost_files(context, job_id)
         return result
     for root in _roots(context):
         directory = os.path.join(root, job_id)
@@ -74,8 +75,12 @@ def output(context: Context, job_id: str, *, attempt: int | None = None) -> Docu
 
 
 def list_logs(context: Context) -> list[Document]:
-    """Return `{job_id, directory, status, updated_at}` of every audit folder, oldest first. Reads only."""
+    """Return `{job_id, directory, status, updated_at}` of every audit folder, oldest first.
+
+    Those of jobs in the ledger that are lost are written again.
+    """
     context.warn_of_root()
+    write_lost_files(context)
     listing: dict[str, Document] = {}
     for folder in _roots(context):
         for job_id in _names(folder):

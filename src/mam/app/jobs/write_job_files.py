@@ -69,6 +69,44 @@ def write_files(context: Context, job_id: str) -> None:
         context.warn(f"the files of job {job_id} are not up to date: {error}")
 
 
+def write_lost_files(context: Context, job_id: str | None = None) -> None:
+    """Write the files of a job again, or of all jobs, where one is missing; do nothing in another's root.
+
+    This looks for each file, so no verb does it that runs often.
+    """
+    if not context.root.verdict().is_ours:
+        return
+    for lost in lost_files(context, job_id):
+        write_files(context, lost)
+
+
+def lost_files(context: Context, job_id: str | None = None) -> list[str]:
+    """Return the ids of the jobs, or the id of this one, of which a file is missing."""
+
+    def read(transaction: Transaction) -> list[Job]:
+        if job_id is None:
+            return jobs.listed(transaction)
+        job = jobs.find(transaction, job_id)
+        return [] if job is None else [job]
+
+    none: list[Job] = []
+    found = context.registry.peek(read, none)
+    return [job.id for job in found if not all(map(os.path.lexists, _files_of(context, job)))]
+
+
+def _files_of(context: Context, job: Job) -> list[str]:
+    records, audit = _folders_of(context, job)
+    shown = (os.path.join(records, f"{job.id}{ending}") for ending in (".json", ".events.log"))
+    return [*shown, *(os.path.join(audit, name) for name in ("meta.json", "events.ndjson", "status.json"))]
+
+
+def _folders_of(context: Context, job: Job) -> tuple[str, str]:
+    """Return the folder of records and the audit folder of a job."""
+    # Earlier versions recorded no audit folder for a job of the original system.
+    logs = job.data.get("logs_dir") or audit_root(context)
+    return job.data.get("registry_dir") or context.paths.jobs, os.path.join(logs, job.id)
+
+
 def log_line(entry: Entry) -> Document:
     """Return an entry as a line of a log."""
     return {**entry.document, "event": entry.name, "number": entry.number}
@@ -78,13 +116,14 @@ def _write(context: Context, job_id: str) -> None:
     if not context.root.verdict().is_ours:
         # The database of somebody else may name any folder.
         return
-    folders = context.registry.peek(lambda transaction: _folders(transaction, job_id), None)
-    if folders is None:
+    job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
+    if job is None:
         return
-    records = folders[0] or context.paths.jobs
-    # Earlier versions recorded no audit folder for a job of the original system.
-    audit = os.path.join(folders[1] or audit_root(context), job_id)
+    records, audit = _folders_of(context, job)
     with job_files.locked(records):
+        if context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None) is None:
+            # It was removed while this process waited for the lock.
+            return
         log = os.path.join(records, f"{job_id}.events.log")
         document = _append_new_entries(context, job_id, log)
         job_files.replace(os.path.join(records, f"{job_id}.json"), document)
@@ -124,11 +163,6 @@ def _write_audit(folder: str, document: Document) -> None:
         job_files.replace(meta, {key: document[key] for key in _META})
     status = {key: value for key, value in document.items() if key not in _META or key == "job_id"}
     job_files.replace(os.path.join(folder, "status.json"), status)
-
-
-def _folders(transaction: Transaction, job_id: str) -> tuple[str | None, str | None] | None:
-    job = jobs.find(transaction, job_id)
-    return (job.data.get("registry_dir"), job.data.get("logs_dir")) if job else None
 
 
 def _read_since(context: Context, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:

@@ -26,6 +26,7 @@ from mam.adapters.system import process
 from mam.app.context import claims, resident_start_and_lock
 from mam.app.context.authority import require_person
 from mam.app.jobs import ledger_writer
+from mam.app.jobs.write_job_files import lost_files
 from mam.app.messages import restored_messages
 from mam.app.messages.parking import park
 from mam.app.roots import take_back
@@ -53,7 +54,7 @@ from mam.core.times import stamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
@@ -480,10 +481,10 @@ class _Restore(StateRebuild):
         if not self.is_same:
             super().forget()
 
-    def jobs_to_show(self) -> list[str]:
+    def jobs_to_show(self) -> Iterable[str]:
         """Return the jobs whose files are missing, or may say what the database does not any more."""
         if self.here.has_database:
-            return self.open_jobs
+            return dict.fromkeys([*self.open_jobs, *lost_files(self.context)])
         nothing: list[Job] = []
         return [job.id for job in self.context.registry.peek(jobs.listed, nothing)]
 
