@@ -149,6 +149,9 @@ def test_a_transcript_that_cannot_be_read_proves_nothing() -> None:
         ({"activity": "unknown"}, True),
         ({"activity": "working", "records_queue": True}, False),
         ({"activity": "working", "queues": False}, False),
+        ({"activity": "waiting", "box": None, "asks": True}, True),
+        ({"activity": "waiting", "box": None, "asks": True, "asks_as_before": True}, False),
+        ({"activity": "waiting", "box": None, "asks": True, "queues": False}, False),
     ],
 )
 def test_what_an_agent_may_have_although_its_record_does_not_show_it(facts, expected) -> None:

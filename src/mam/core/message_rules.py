@@ -226,13 +226,23 @@ def has_own_proof(since: int, others: Sequence[int], count: Callable[[int], int 
 
 
 def may_have_unrecorded(
-    *, activity: str, box: str | None, may_be_in_box: bool, queues: bool, records_queue: bool
+    *,
+    activity: str,
+    box: str | None,
+    may_be_in_box: bool,
+    queues: bool,
+    records_queue: bool,
+    asks: bool = False,
+    asks_as_before: bool = False,
 ) -> bool:
     """Tell whether a live agent may have a text that its own record does not show.
 
-    The text may stand in the input box without Enter, or in the queue of an agent that is not idle. mam types
-    to a kind that does not queue only while it is idle, and its record then shows the text at once.
+    The text may stand in the input box without Enter, or in the queue of an agent that is not idle. What mam
+    types only while the agent is idle (`queues` is False), the record shows at once: it is in no queue, and
+    not below a dialog (`asks`). While one dialog is open (`asks_as_before`), nothing is typed.
     """
+    if asks and (asks_as_before or not queues):
+        return False
     if box is None or may_be_in_box:
         return True
     return activity != IDLE and queues and not records_queue

@@ -127,10 +127,46 @@ def test_a_dialog_that_is_open_since_before_the_copy_keeps_its_message(
     again.sessions.stop("z", force=True)
 
 
+def test_what_waits_for_a_dialog_stays_held_by_a_copy_of_the_next_moment(
+    fleet, workspace, reopened, until
+) -> None:
+    _, held = hold_with_dialog(fleet, until)
+    copy_now(fleet)
+    lose(fleet, workspace)
+    again = reopened()
+    assert again.restore()["messages"] == {"held": [held]}
+    again.messages.answer("z", "1")
+    assert again.messages.send("z", "last", when="idle", timeout=60)["state"] == "submitted"
+    assert said(again, "z") == ["/question", "the text", "last"]
+    again.sessions.stop("z", force=True)
+
+
+def test_what_waits_for_an_idle_agent_stays_held_while_the_agent_works(
+    fleet, workspace, reopened, until
+) -> None:
+    """mam types it only when the agent is idle, and then the record of the agent shows it at once."""
+    fleet.sessions.create("practice", name="z", args=QUICK)
+    fleet.messages.send("z", "/slow 600", command=True)
+    until(shows(fleet, "z", "esc to interrupt"))
+    held = [fleet.messages.send("z", text, when="idle")["message_id"] for text in ("one", "two")]
+    copy_now(fleet)
+    lose(fleet, workspace)
+    again = reopened()
+    assert again.restore()["messages"] == {"held": held}
+    again.messages.interrupt("z")
+    assert again.messages.send("z", "last", when="idle", timeout=60)["state"] == "submitted"
+    assert said(again, "z")[-3:] == ["one", "two", "last"]
+    again.sessions.stop("z", force=True)
+
+
 def test_a_dialog_that_was_drawn_since_the_copy_proves_nothing(fleet, workspace, reopened, until) -> None:
     draft, held = hold_with_dialog(fleet, until)
     copy_now(fleet)
+    # tmux dates what is drawn to the second.
+    second = int(fleet._access.context.now())
+    until(lambda: fleet._access.context.now() >= second + 1)
     keys(draft, "Down")
+    until(lambda: "❯ 2" in fleet.sessions.read("z"))
     lose(fleet, workspace)
     assert reopened().restore()["messages"] == {"unconfirmed": [held]}
     reopened().sessions.stop("z", force=True)

@@ -12,7 +12,7 @@ from mam.app.messages.message_as_text_or_file import carried_text
 from mam.app.observation.conversations import stores_of
 from mam.core.activity import IDLE
 from mam.core.errors import MamError
-from mam.core.message_rules import DELIVERED, FILE, RESTORED, MessageState, state_after_restore
+from mam.core.message_rules import DELIVERED, FILE, RESTORED, WHEN_IDLE, MessageState, state_after_restore
 from mam.core.session_row import current_conversation
 from mam.core.times import parse_stamp
 
@@ -59,7 +59,7 @@ def settle(
         row = rows.get(message.session_id)
         if message.session_id not in records and row is not None:
             records[message.session_id] = _Record(
-                context, row, root_id, is_in_pane=row["id"] in panes, seen=seen.get(row["id"])
+                context, row, root_id, made_at, is_in_pane=row["id"] in panes, seen=seen.get(row["id"])
             )
         former = _former(context, message.id) if is_replaced else None
         state = _state_since(message, former)
@@ -132,7 +132,9 @@ def _state_of(transaction: Transaction, message: Message, record: _Record | None
     if taken is not None:
         taken -= messages.count_taken(transaction, message.session_id, message.text, message.created_at)
     return state_after_restore(
-        record.shown(carried.text), taken, may_be_unrecorded=record.may_lack(carried.text)
+        record.shown(carried.text),
+        taken,
+        may_be_unrecorded=record.may_lack(carried.text, only_idle=message.wanted == WHEN_IDLE),
     )
 
 
@@ -140,9 +142,17 @@ class _Record:
     """What the agent of one session has recorded of its conversations, and what its pane shows."""
 
     def __init__(
-        self, context: Context, row: Row, root_id: str, *, is_in_pane: bool, seen: SeenPane | None
+        self,
+        context: Context,
+        row: Row,
+        root_id: str,
+        made_at: float,
+        *,
+        is_in_pane: bool,
+        seen: SeenPane | None,
     ) -> None:
         self.context = context
+        self.made_at = made_at
         self.kind: Kind = context.kind(row["agent"])
         self.row = row
         self.is_in_pane = is_in_pane
@@ -188,10 +198,16 @@ class _Record:
         known = [count for count in counts if count is not None]
         return sum(known) if known and len(known) == len(counts) else None
 
-    def may_lack(self, text: str) -> bool:
+    def may_lack(self, text: str, *, only_idle: bool) -> bool:
         """Tell whether the agent may have a text that the counts of the record do not have."""
         if unrecorded_text.may_be_unrecorded(
-            self.context, self.row, text, is_in_pane=self.is_in_pane, seen=self.seen
+            self.context,
+            self.row,
+            text,
+            is_in_pane=self.is_in_pane,
+            seen=self.seen,
+            made_at=self.made_at,
+            only_idle=only_idle,
         ):
             return True
         is_idle = self.seen is None or self.seen.screen.state == IDLE

@@ -46,6 +46,13 @@ class SeenPane:
         """Tell whether nothing was drawn since then: a text that is typed is drawn."""
         return 0 < self.written_at <= at - _SLACK_SECONDS
 
+    def asks_since_before(self, at: float) -> bool:
+        """Tell whether a dialog is open that was open then: nothing was drawn in a later second.
+
+        An agent that had the text typed, and asked again after that, has drawn for longer.
+        """
+        return self.screen.dialog is not None and 0 < self.written_at <= at
+
 
 def look_at_panes(context: Context, rows: Iterable[Row], panes: Mapping[str, Place]) -> dict[str, SeenPane]:
     """Look at the panes of these sessions that live; for a short time again at those that are being drawn."""
@@ -62,11 +69,19 @@ def look_at_panes(context: Context, rows: Iterable[Row], panes: Mapping[str, Pla
 
 
 def may_be_unrecorded(
-    context: Context, row: Row, text: str, *, is_in_pane: bool, seen: SeenPane | None
+    context: Context,
+    row: Row,
+    text: str,
+    *,
+    is_in_pane: bool,
+    seen: SeenPane | None,
+    made_at: float,
+    only_idle: bool = False,
 ) -> bool:
     """Tell whether the agent of a session may have a text that its own record does not show.
 
-    `is_in_pane` says that the session has a live pane, and `seen` what the pane showed.
+    `is_in_pane` says that the session has a live pane, and `seen` what the pane showed. The text was not
+    typed before `made_at`, and with `only_idle` only while the agent was idle.
     """
     if not is_in_pane:
         identity = identity_of(row)
@@ -79,8 +94,10 @@ def may_be_unrecorded(
         activity=seen.screen.state,
         box=seen.screen.box,
         may_be_in_box=kind.box_may_show(seen.screen, text),
-        queues=kind.queues,
+        queues=kind.queues and not only_idle,
         records_queue=kind.records_queue,
+        asks=seen.screen.dialog is not None,
+        asks_as_before=seen.asks_since_before(made_at),
     )
 
 
