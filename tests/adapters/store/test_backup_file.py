@@ -120,9 +120,23 @@ def test_a_compressed_copy_gives_the_same_database(store, tmp_path) -> None:
 
 
 def test_the_names_give_the_order_also_after_the_clock_was_put_back(store, tmp_path) -> None:
-    for now in (NOON, NOON, NOON - 3600):
+    for now in (NOON, NOON, NOON - 3600, NOON - 1800, NOON - 7200, NOON + 60):
         made(store, tmp_path, MANUAL, now)
-    assert listed(tmp_path) == [(NOON + count, "manual", False) for count in (2, 1, 0)]
+    newest_first = sorted(backup_file.copies_in(str(tmp_path)), key=lambda copy: copy.order, reverse=True)
+    assert [copy.made_at - NOON for copy in newest_first] == [60, -7200, -1800, -3600, 1, 0]
+    assert [copy.run for copy in newest_first] == [2, 2, 1, 1, 0, 0]
+
+
+def test_a_copy_after_the_clock_was_put_back_is_compressed_and_renamed_as_any_other(store, tmp_path) -> None:
+    folder = tmp_path / backup_file.BACKUPS / ROOT_ID
+    for now in (NOON, NOON - 3600):
+        path = made(store, folder, MANUAL, now)
+    packed = backup_file.compress(path)
+    assert packed.endswith(".1-manual.db.gz")
+    renamed = backup_file.keep_longer(packed, str(tmp_path), NOON)
+    (newest, _) = backup_file.copies(str(tmp_path), ROOT_ID)
+    facts_of_name = (newest.path, newest.made_at, newest.run, newest.reason, newest.since)
+    assert facts_of_name == (renamed, NOON - 3600, 1, "restored", NOON)
 
 
 def test_a_name_that_mam_does_not_give_is_no_copy(store, tmp_path) -> None:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import database
 from mam.adapters.system.atomic_file import discard, flush_folder, make_private_folder
-from mam.core.backup_rotation import MIGRATION, RESTORED, Copy
+from mam.core.backup_rotation import MIGRATION, RESTORED, Copy, run_and_time
 from mam.core.errors import DiskFull, RegistryBusy
 from mam.core.job_event import is_job_id
 
@@ -33,7 +33,8 @@ _BEFORE_MIGRATION = "before-migration-of-"
 _ROOT_ID = re.compile(r"[0-9a-f]{16}")
 _RESTORED_AT = re.compile(rf"{RESTORED}-at-([0-9]{{1,11}})")
 _PACKED, _UNFINISHED = ".gz", ".new"
-_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z][a-z0-9.-]*)\.db(\.gz)?")
+# The time and, after the clock was put back, the run; the reason; whether it is compressed.
+_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)(?:\.([0-9]{1,9}))?-([a-z][a-z0-9.-]*)\.db(\.gz)?")
 _MAGIC = b"\x1f\x8b"
 # Measured on a database of 23 MB: level 6 makes a third of it at 36 MB/s; LZMA a quarter at 2 MB/s.
 _LEVEL = 6
@@ -127,7 +128,7 @@ def copies(user_folder: str, root_id: str | None, state: str | None = None) -> l
     if state:
         folders.add(folder_of(user_folder, None, state))
     listed = [copy for folder in folders for copy in copies_in(folder)]
-    return sorted(listed, key=lambda copy: (copy.made_at, copy.path), reverse=True)
+    return sorted(listed, key=lambda copy: copy.order, reverse=True)
 
 
 def root_ids(user_folder: str) -> list[str]:
@@ -151,7 +152,7 @@ def copies_in(folder: str) -> list[Copy]:
         for name, entry in entries.items():
             match = _NAME.fullmatch(name)
             # A crash may leave a file beside the compressed one that takes its place.
-            if match is None or (match[3] and name.removesuffix(_PACKED) in entries):
+            if match is None or (match[4] and name.removesuffix(_PACKED) in entries):
                 continue
             moment = _seconds(match[1])
             if moment is None:
@@ -159,18 +160,27 @@ def copies_in(folder: str) -> list[Copy]:
             with suppress(FileNotFoundError):
                 facts = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(facts.st_mode):
-                    listed.append(_copy_named(entry.path, match, moment, facts.st_size))
+                    listed.append(_copy_named(entry.path, match, moment, facts))
         return listed
 
 
-def _copy_named(path: str, match: re.Match[str], moment: float, size: int) -> Copy:
-    reason, since = match[2], None
+def _copy_named(path: str, match: re.Match[str], moment: float, facts: os.stat_result) -> Copy:
+    reason, since = match[3], None
     restored = _RESTORED_AT.fullmatch(reason)
     if restored is not None:
         reason, since = RESTORED, float(restored[1])
     elif reason.startswith(_BEFORE_MIGRATION):
         reason = MIGRATION
-    return Copy(path, moment, reason, size, is_compressed=bool(match[3]), since=since)
+    return Copy(
+        path,
+        moment,
+        reason,
+        facts.st_size,
+        is_compressed=bool(match[4]),
+        since=since,
+        run=int(match[2] or 0),
+        written_at=facts.st_mtime,
+    )
 
 
 def _seconds(moment: str) -> float | None:
@@ -188,12 +198,14 @@ def _seconds(moment: str) -> float | None:
 def new_path(folder: str, reason: str, now: float, *, schema_number: str = "", prefix: str = "") -> str:
     """Return a path for a new copy in a folder. The name says the reason, and the schema before a migration.
 
-    A new copy always has the latest time of all, also after the clock was put back: the names give the order.
+    The name also gives the order. It has the time of the clock, and after the clock was put back a number:
+    so one copy from the future does not make all that follow it copies of that time.
     """
     from time import gmtime, strftime
 
-    latest = max((copy.made_at for copy in copies_in(folder)), default=0.0)
-    moment = strftime("%Y%m%dT%H%M%SZ", gmtime(max(now, latest + 1)))
+    newest = max(copies_in(folder), key=lambda copy: copy.order, default=None)
+    run, at = run_and_time(newest, now)
+    moment = strftime("%Y%m%dT%H%M%SZ", gmtime(at)) + (f".{run}" if run else "")
     word = f"{_BEFORE_MIGRATION}{schema_number}" if reason == MIGRATION else reason
     return os.path.join(folder, f"{prefix}{moment}-{word}.db")
 
@@ -341,16 +353,17 @@ def keep_longer(path: str, user_folder: str, now: float) -> str:
     home = os.path.realpath(os.path.join(user_folder, BACKUPS))
     if (
         match is None
-        or match[2].startswith(_BEFORE_MIGRATION)
+        or match[3].startswith(_BEFORE_MIGRATION)
         or os.path.dirname(os.path.realpath(folder)) != home
     ):
         return path
     with only_one(folder), database.errors(path):
         # It may have been compressed, or dropped, since somebody saw it.
-        for ending in dict.fromkeys((match[3] or "", _PACKED)):
-            former = os.path.join(folder, f"{match[1]}-{match[2]}.db{ending}")
+        moment = name[: match.start(3) - 1]
+        for ending in dict.fromkeys((match[4] or "", _PACKED)):
+            former = os.path.join(folder, f"{moment}-{match[3]}.db{ending}")
             if os.path.lexists(former):
-                renamed = os.path.join(folder, f"{match[1]}-{RESTORED}-at-{int(now)}.db{ending}")
+                renamed = os.path.join(folder, f"{moment}-{RESTORED}-at-{int(now)}.db{ending}")
                 os.rename(former, renamed)
                 flush_folder(folder)
                 return renamed
