@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mam.core import job_event as events
 from mam.core import job_rules as rules
+from mam.core import record_limits
 from mam.core.safe_text import one_line
 from mam.core.times import stamp
 
@@ -126,7 +127,8 @@ def parse_record(document: object) -> dict[str, Any] | None:
     fields = {key: _fitting(key, document.get(key), default) for key, default in defaults.items()}
     fields |= {key: document[key] for key in ("schema_version", "job_id", "status")}
     prompt = document.get("prompt")
-    fields["prompt"] = prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
+    text = prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
+    fields["prompt"] = record_limits.sentence(text)
     fields["last_seq"], fields["attempt"] = _count(document, "last_seq", 0), _count(document, "attempt", 1)
     token = document.get("auth_token")
     is_token = isinstance(token, str) and token.isascii() and 0 < len(token) <= _LONGEST_TOKEN

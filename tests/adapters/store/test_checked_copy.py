@@ -6,10 +6,17 @@ import json
 import sqlite3
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.adapters.store.making import NOON, new_row
 
+from mam.adapters.kanban.mam_board import MamBoard
 from mam.adapters.store import checked_copy, database, schema
-from mam.core.errors import RegistryCorrupt, SchemaTooNew
-from mam.core.job_file_format import DEFAULTS
+from mam.adapters.store.rows_and_log import Transaction
+from mam.adapters.store.tables import jobs, messages, tasks, teams
+from mam.core import job_event, message_rules, record_limits, task_format
+from mam.core.errors import Refused, RegistryCorrupt, SchemaTooNew
+from mam.core.job_file_format import DEFAULTS, parse_record
 from mam.core.session_row import with_all_fields
 
 SESSION = "s_1f00ab42"
@@ -378,3 +385,162 @@ def test_another_programs_database_is_refused(tmp_path) -> None:
     connection.close()
     with pytest.raises(RegistryCorrupt, match="cannot be taken in"):
         checked_copy.check_source(str(path))
+
+
+class Recorder:
+    """Records texts in every table by the code that verbs use."""
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        for step in (*schema.STATE_MIGRATIONS, *(step for _, _, step in schema.STATE_ADDITIONS)):
+            self.connection.executescript(step)
+        self.transaction = Transaction(self.connection, NOON)
+        self.board = MamBoard(self, "state.db")
+        self.connection.execute("BEGIN")
+
+    def now(self):
+        return NOON
+
+    def read(self, work, default):
+        return work(self.connection)
+
+    def write(self, work):
+        return work(self.connection)
+
+    def session(self, text):
+        row = self.transaction.add(new_row(1, last_visible_note=text, own=text))
+        self.transaction.put({**row, "more": [text]})
+
+    def log(self, text):
+        self.transaction.log("user", "create", None, text, detail=text)
+
+    def message(self, text):
+        given_facts = {**message(1, text=message_rules.check_text(text)), "reason": text}
+        added = messages.add(self.transaction, {**given_facts, "conversation": None})
+        messages.update(self.transaction, added.id, reason=text)
+
+    def job(self, text):
+        job = jobs.add(self.transaction, "00ab12cd", message_rules.check_text(text), dict(DEFAULTS))
+        jobs.update(self.transaction, job, data={"terminal_detail": text})
+
+    def job_of_the_original_system(self, text):
+        file = {"schema_version": 1, "job_id": "00ab12cd", "status": "running", "prompt": text}
+        record = parse_record({**file, "agent": text, "reviewer": text})
+        jobs.add(self.transaction, "00ab12cd", record["prompt"], {"agent": record["agent"]})
+
+    def job_event(self, text):
+        data = {"words": text, text: 1}
+        job_event.check_data(data)
+        event = job_event.make("00ab12cd", "progress", seq=1, attempt=1, detail=text, data=data, timestamp="")
+        jobs.add_entry(self.transaction, "00ab12cd", "progress", event, attempt=1)
+
+    def task(self, text):
+        task = tasks.add(self.transaction, role="dev", text=task_format.parse_text(text), by="user")
+        tasks.finish(self.transaction, task.seq, task_format.parse_result(text), None)
+
+    def role_of_a_task(self, text):
+        tasks.add(self.transaction, role=task_format.parse_role(text), text="x", by="user")
+
+    def team(self, text):
+        team = "20261115-team-00aa"
+        teams.add(self.transaction, id=team, name=text, server="mam-none", layout="tiled", by=text)
+        teams.note(self.transaction, team, "m_1", text)
+        facts = {"team_id": team, "session_id": SESSION, "name": "a", "role": "dev", "colour": "red"}
+        member = teams.add_member(
+            self.transaction, **facts, name_source="auto", workspace=text, state="active", conversation=text
+        )
+        teams.update(self.transaction, member, words=[{"id": "m_1", "text": text}], report_id=text)
+
+    def card(self, text):
+        self.board.create(text)
+
+    def body_of_a_card(self, text):
+        self.board.create("card", body=text)
+
+    def key_of_a_card(self, text):
+        self.board.create("card", key=text)
+
+    def author_of_a_card(self, text):
+        self.board.create("card", created_by=text)
+
+    def goal_of_a_card(self, text):
+        self.board.create("card", assignee=text)
+
+    def place_of_a_card(self, text):
+        self.board.create("card", workspace=f"/{text}")
+
+    def branch_of_a_card(self, text):
+        self.board.create("card", workspace_kind="worktree", branch=text)
+
+    def skills_of_a_card(self, text):
+        self.board.create("card", skills=[text])
+
+    def work_on_a_card(self, text):
+        card = self.board.create("card").id
+        self.board.comment(card, "user", text)
+        self.board.comment(card, text, "words")
+        self.board.claim(card, text)
+        self.board.heartbeat(card, text, text)
+        self.board.release(card, text, text)
+        self.board.block(card, text)
+
+    def end_of_a_card(self, text):
+        card = self.board.create("card").id
+        self.board.claim(card, "user")
+        self.board.complete(card, text)
+
+    def misfits(self):
+        """Return the rows that a restore would leave out."""
+        found = []
+        for table in checked_copy.TABLES:
+            expected = checked_copy.columns(self.connection, table)
+            names = [name for name in expected if name not in checked_copy.SKIPPED.get(table, ())]
+            for values in self.connection.execute(f"SELECT {', '.join(names)} FROM {table}"):
+                row = dict(zip(names, values, strict=True))
+                try:
+                    checked_copy.check_row(table, row, {name: expected[name] for name in names})
+                except checked_copy.Unfit as error:
+                    found.append((table, str(error)))
+        return found
+
+
+RECORDED = [
+    name for name in vars(Recorder) if name[0] != "_" and name not in ("now", "read", "write", "misfits")
+]
+LENGTHS = (record_limits.LONGEST_WORD, record_limits.LONGEST_WORD + 1, 200_000)
+TEXTS = st.one_of(
+    st.text(max_size=50),
+    st.sampled_from(["\0", "nul\0here", "\x85", "\n", "-x", *("k" * length for length in LENGTHS)]),
+)
+
+
+def record(what: str, text: str) -> None:
+    recorder = Recorder()
+    try:
+        getattr(recorder, what)(text)
+    except Refused as error:
+        assert error.exit_code in (1, 64)
+    assert recorder.misfits() == []
+    recorder.connection.close()
+
+
+@pytest.mark.parametrize("what", RECORDED)
+@given(text=TEXTS)
+def test_whatever_mam_records_comes_back(what, text) -> None:
+    record(what, text)
+
+
+@pytest.mark.parametrize("what", RECORDED)
+@pytest.mark.parametrize("character", ["x", "\1"])
+def test_nothing_is_recorded_that_is_too_long_to_come_back(what, character) -> None:
+    """A control character takes six in a document."""
+    record(what, character * (record_limits.LONGEST_TEXT + (character == "x")))
+
+
+@pytest.mark.parametrize("field", ["max_runtime", "max_retries", "goal_max_turns"])
+@pytest.mark.parametrize("number", [2**53, -(2**53), 2**64, 10**5000, 1e300, float("nan")], ids=range(6))
+def test_a_number_that_would_not_come_back_is_refused(field, number) -> None:
+    recorder = Recorder()
+    with pytest.raises(Refused, match="out of range"):
+        recorder.board.create("card", **{field: number})
+    recorder.connection.close()

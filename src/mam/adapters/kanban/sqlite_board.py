@@ -10,6 +10,7 @@ import json
 import secrets
 
 from mam.adapters.kanban.board import CLAIM_SECONDS, DIRECTORY, PLACES, SCRATCH, WORKTREE, Card, Comment
+from mam.core import record_limits
 from mam.core.errors import CardNotFound, Conflict, Usage
 
 TYPE_CHECKING = False
@@ -109,12 +110,14 @@ class BoardConnection:
 
     def event(self, card: str, kind: str, payload: dict[str, Any] | None, run_id: int | None = None) -> None:
         """Record an event of a card."""
+        text = json.dumps(payload, ensure_ascii=False) if payload else None
+        record_limits.check(payload=text)
         self.run(
             "INSERT INTO {events} (task_id, run_id, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
             card,
             run_id,
             kind,
-            json.dumps(payload, ensure_ascii=False) if payload else None,
+            text,
             self.now,
         )
 
@@ -190,6 +193,8 @@ class SqliteBoard:
             raise Usage(
                 "a card needs a title of at most 200 characters", hint="further text goes into its body"
             )
+        record_limits.check(title=title)
+        record_limits.check(body=body, key=key, created_by=created_by, **_fields(goal))
         return self.write(lambda connection: _create(connection, title, body, key, created_by, goal))
 
     def comment(self, card: str, author: str, text: str) -> Comment:
@@ -197,6 +202,7 @@ class SqliteBoard:
         author, text = author.strip(), text.strip()
         if not author or not text:
             raise Usage("a comment needs an author and a text", hint='mam board comment CARD "text"')
+        record_limits.check(author=author, body=text)
 
         def work(connection: BoardConnection) -> Comment:
             connection.card(card)
@@ -215,6 +221,7 @@ class SqliteBoard:
     def claim(self, card: str, holder: str, ttl: float | None = None, *, over: str | None = None) -> Card:
         """Claim a card."""
         seconds = int(ttl or self.ttl)
+        record_limits.check(holder=holder)
 
         def work(connection: BoardConnection) -> Card:
             current = connection.card(card)
@@ -265,6 +272,7 @@ class SqliteBoard:
 
     def block(self, card: str, reason: str, *, holder: str | None = None, run: int | None = None) -> Card:
         """End the run and block the card for a person."""
+        record_limits.check(reason=reason)
 
         def work(connection: BoardConnection) -> Card:
             current = _card_held_by(connection, card, holder, run) if holder else connection.card(card)
@@ -288,6 +296,7 @@ class SqliteBoard:
 
     def release(self, card: str, holder: str, reason: str, *, run: int | None = None) -> Card:
         """End the run and set the card to ready; a board with a dispatcher leaves that to the dispatcher."""
+        record_limits.check(reason=reason)
 
         def work(connection: BoardConnection) -> Card:
             current = _card_held_by(connection, card, holder, run)
@@ -300,6 +309,7 @@ class SqliteBoard:
 
     def complete(self, card: str, summary: str, *, holder: str | None = None, run: int | None = None) -> Card:
         """End the run and set the card to done."""
+        record_limits.check(summary=summary)
 
         def work(connection: BoardConnection) -> Card:
             current = _card_held_by(connection, card, holder, run) if holder else connection.card(card)
@@ -356,6 +366,8 @@ def _create(
     card, workspace = f"t_{secrets.token_hex(4)}", goal.get("workspace")
     kind, branch, skills = _place(goal), goal.get("branch"), _skills(goal)
     assignee, goal_mode = goal.get("assignee"), bool(goal.get("goal_mode"))
+    names = json.dumps(skills) if skills is not None else None
+    record_limits.check(skills=names)
     connection.run(
         _CREATE,
         card,
@@ -367,7 +379,7 @@ def _create(
         kind,
         workspace,
         branch,
-        json.dumps(skills) if skills is not None else None,
+        names,
         key,
         goal.get("max_runtime"),
         goal.get("max_retries"),
@@ -381,6 +393,11 @@ def _create(
         {**facts, "branch_name": branch, "skills": skills or None, "goal_mode": goal_mode or None},
     )
     return connection.card(card)
+
+
+def _fields(goal: CardGoal) -> dict[str, Any]:
+    """Return the fields of a new card that are recorded as they are."""
+    return {name: value for name, value in goal.items() if name not in ("skills", "goal_mode")}
 
 
 def _place(goal: CardGoal) -> str:

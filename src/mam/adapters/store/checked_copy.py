@@ -8,18 +8,19 @@ say what some process is doing now (intents, the outbox, evidence, drifts, notic
 from __future__ import annotations
 
 import json
-import math
 import re
 import sqlite3
 
 from mam.adapters.store import database, schema
 from mam.adapters.store.rows_and_log import dump
+from mam.core import record_limits
 from mam.core.errors import Damaged, InvalidName, RegistryCorrupt, SchemaTooNew, Usage
 from mam.core.job_event import NAMES, is_job_id
 from mam.core.job_file_format import parse_facts
 from mam.core.job_rules import JobStatus
 from mam.core.message_rules import LARGEST, MessageState, parse_id
 from mam.core.names import is_session_id, parse_server
+from mam.core.record_limits import LARGEST_NUMBER, LONGEST_TEXT
 from mam.core.row_checks import flaws, is_conversation_id
 from mam.core.session_row import with_all_fields
 from mam.core.task_format import STATUSES
@@ -39,26 +40,7 @@ TABLES = (
     *("teams", "members", "tasks", "team_lines"),
     *("board_tasks", "board_comments", "board_events", "board_runs", "board_links"),
 )
-_LONGEST_TEXT, _LONGEST_WORD = 8 << 20, 4096
-_LARGEST_NUMBER, _LAST_TIME = 2**53, 253402300800
 _MOST_LISTED = 100
-# Columns that hold long texts; the others hold a word, a name or a sentence.
-_LONG = (
-    *(
-        "text",
-        "prompt",
-        "payload",
-        "body",
-        "data",
-        "detail",
-        "result",
-        "summary",
-        "metadata",
-        "line",
-        "typed",
-    ),
-    *("looked", "added", "reason", "error", "skills", "title"),
-)
 # Columns that are not copied: they name processes, or show what was written into a file.
 SKIPPED = {
     "sessions": ("written", "block"),
@@ -246,19 +228,12 @@ def _check_values(row: Values, expected: dict[str, tuple[str, bool]]) -> None:
             continue
         value = row[name]
         if kind == "TEXT":
-            longest = _LONGEST_TEXT if name in _LONG else _LONGEST_WORD
-            if not isinstance(value, str) or "\0" in value or len(value) > longest:
+            if not record_limits.is_text(name, value):
                 raise Unfit(f"{name} is not a text, or too long")
         elif isinstance(value, bool) or not isinstance(value, (int, float) if kind == "REAL" else int):
             raise Unfit(f"{name} is not a number")
-        elif not _is_in_range(name, value):
+        elif not record_limits.is_number(name, value):
             raise Unfit(f"{name} is out of range")
-
-
-def _is_in_range(name: str, value: float) -> bool:
-    if name == "at" or name.endswith(("_at", "_expires")):
-        return 0 <= value < _LAST_TIME
-    return math.isfinite(value) and abs(value) < _LARGEST_NUMBER
 
 
 def _json(row: Values, name: str, kind: type) -> Any:
@@ -327,7 +302,7 @@ def _typed(row: Values) -> str | None:
         return None
     typed = _json(row, "typed", dict)
     words = [typed.get(key) for key in ("text", "conversation", "launch")]
-    is_time = isinstance(typed.get("at"), (int, float)) and _is_in_range("at", typed["at"])
+    is_time = isinstance(typed.get("at"), (int, float)) and record_limits.is_number("at", typed["at"])
     if set(typed) != {"text", "at", "conversation", "launch", "attempt"} or not is_time:
         return None
     return dump(typed) if all(isinstance(word, str) for word in words) else None
@@ -337,8 +312,8 @@ def _parse_job(row: Values) -> None:
     _need(row, "id", is_job_id)
     _need(row, "status", lambda status: status in tuple(JobStatus))
     _need(row, "session_id", is_session_id, may_lack=True)
-    _need(row, "attempt", lambda attempt: 1 <= attempt < _LARGEST_NUMBER // 2)
-    _need(row, "last_seq", lambda seq: 0 <= seq < _LARGEST_NUMBER // 2)
+    _need(row, "attempt", lambda attempt: 1 <= attempt < LARGEST_NUMBER // 2)
+    _need(row, "last_seq", lambda seq: 0 <= seq < LARGEST_NUMBER // 2)
     row["data"] = dump(parse_facts(_json(row, "data", dict)))
 
 
@@ -408,7 +383,7 @@ def _copy_meta(source: sqlite3.Connection, target: sqlite3.Connection, tables: d
         return
     rows = source.execute("SELECT key, value FROM meta NOT INDEXED").fetchall()
     for key, value in rows:
-        if key not in ("identities", "extra") or not isinstance(value, str) or len(value) > _LONGEST_TEXT:
+        if key not in ("identities", "extra") or not isinstance(value, str) or len(value) > LONGEST_TEXT:
             continue
         try:
             document = json.loads(value)

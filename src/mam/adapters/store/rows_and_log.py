@@ -7,6 +7,7 @@ import os
 from contextlib import contextmanager
 
 from mam.adapters.store.intents import Intents
+from mam.core import record_limits
 from mam.core.errors import AmbiguousTarget, Conflict, MamError, NameTaken, SessionNotFound
 from mam.core.session_row import Status, with_all_fields, with_new_fields
 
@@ -102,10 +103,11 @@ class Transaction:
         row = with_all_fields({**row, "version": 1})
         if self.named(row["name"]):
             raise NameTaken(f"a session named '{row['name']}' is registered already")
+        data = _sound(row)
         self.connection.execute(
             "INSERT INTO sessions(id, name, status, position, version, data)"
             " VALUES(?, ?, ?, (SELECT coalesce(max(position), 0) + 1 FROM sessions), 1, ?)",
-            (row["id"], row["name"], row["status"], dump(row)),
+            (row["id"], row["name"], row["status"], data),
         )
         self._note_server(row)
         self.changed = True
@@ -114,11 +116,12 @@ class Transaction:
     def put(self, row: Row) -> Row:
         """Write a session back; raise Conflict if another process changed it since it was read."""
         row = with_all_fields({**row, "version": row["version"] + 1})
+        data = _sound(row)
         cursor = self.connection.execute(
             "UPDATE sessions SET name=?, status=?, version=?, data=?, block=NULL,"
             " written=coalesce(written, CASE WHEN block IS NULL THEN NULL ELSE data END)"
             " WHERE id=? AND version=?",
-            (row["name"], row["status"], row["version"], dump(row), row["id"], row["version"] - 1),
+            (row["name"], row["status"], row["version"], data, row["id"], row["version"] - 1),
         )
         if cursor.rowcount != 1:
             raise Conflict(f"another process changed '{row['name']}'", hint="repeat the command")
@@ -153,9 +156,13 @@ class Transaction:
 
     def log(self, actor: str, verb: str, row: Row | None, reason: str | None = None, **detail: Any) -> None:
         """Record who did what to which session, and why."""
+        text = dump(detail)
+        if not record_limits.is_text("detail", text):
+            text = dump({"omitted": len(text)})
+        reason = None if reason is None else record_limits.sentence(reason)
         self.connection.execute(
             "INSERT INTO log(at, actor, verb, session_id, name, reason, detail) VALUES(?, ?, ?, ?, ?, ?, ?)",
-            (self.now, actor, verb, row and row.get("id"), row and row.get("name"), reason, dump(detail)),
+            (self.now, actor, verb, row and row.get("id"), row and row.get("name"), reason, text),
         )
 
     def was_changed(self, session_id: str, since: float) -> bool:
@@ -181,6 +188,13 @@ class Transaction:
         identities = {**self.identities(), kind: identity}
         self.set_meta("identities", {key: value for key, value in identities.items() if value})
         self.changed = True
+
+
+def _sound(row: Row) -> str:
+    """Return a row as it is recorded."""
+    data = dump(row)
+    record_limits.check(data=data)
+    return data
 
 
 def choose(target: str, by_id: Row | None, by_name: Row | None, names: Any) -> Row:

@@ -6,7 +6,7 @@ import json
 from zlib import crc32
 
 from mam.adapters.store.rows_and_log import dump
-from mam.core import job_event, job_file_format
+from mam.core import job_event, job_file_format, record_limits
 from mam.core.job_rules import ENDED, JobStatus
 from mam.core.times import stamp
 
@@ -112,10 +112,12 @@ def add(transaction: Transaction, job_id: str, prompt: str, data: dict[str, Any]
         "last_event_at": transaction.now,
         **fields,
     }
+    recorded_data = dump(data)
+    record_limits.check(prompt=prompt, data=recorded_data, **facts)
     names = ("id", *facts, "data")
     transaction.connection.execute(
         f"INSERT INTO jobs({', '.join(names)}) VALUES({', '.join('?' * len(names))})",
-        (job_id, *facts.values(), dump(data)),
+        (job_id, *facts.values(), recorded_data),
     )
     transaction.connection.execute("INSERT INTO job_prompts VALUES(?, ?)", (job_id, prompt))
     job = find(transaction, job_id)
@@ -188,6 +190,7 @@ def update(transaction: Transaction, job: Job, **fields: Any) -> Job:
         fields.pop("data", None)
     if "data" in fields:
         fields["data"] = dump({**job.data, **fields["data"]})
+        record_limits.check(data=fields["data"])
     fields["updated_at"] = transaction.now
     names = ", ".join(f"{name}=?" for name in fields)
     transaction.connection.execute(

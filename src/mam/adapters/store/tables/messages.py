@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from mam.core import record_limits
 from mam.core.job_rules import is_message_of, task_message_id
 from mam.core.message_rules import MessageState, Reason
 from mam.core.safe_text import one_line
@@ -148,6 +149,7 @@ def add(transaction: Transaction, message: dict[str, Any]) -> Message:
     if existing is not None:
         return existing
     message = _with_reason_code(transaction, message)
+    record_limits.check(sender=message["sender"], text=message["text"], wanted=message["wanted"])
     names = (*_GIVEN, "reason", "reason_code", "reason_code_at", "conversation")
     transaction.connection.execute(
         f"INSERT INTO messages({', '.join(names)}, attempts, created_at, changed_at)"
@@ -188,7 +190,7 @@ def _with_reason_code(transaction: Transaction, fields: dict[str, Any]) -> dict[
     reason = fields["reason"]
     code = reason.code if isinstance(reason, Reason) else None
     added = {"reason_code": code, "reason_code_at": transaction.now}
-    return {**fields, "reason": None if reason is None else str(reason), **added}
+    return {**fields, "reason": None if reason is None else record_limits.sentence(str(reason)), **added}
 
 
 def find(transaction: Transaction, message_id: str) -> Message | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.core import record_limits
 from mam.core.task_format import CLAIMED, DONE, PENDING
 
 TYPE_CHECKING = False
@@ -52,6 +53,7 @@ class Task:
 
 def add(transaction: Transaction, *, role: str, text: str, by: str, team_id: str | None = None) -> Task:
     """Record a task for a role; without a team_id, any team may claim it."""
+    record_limits.check(team_id=team_id, role=role, text=text, created_by=by)
     cursor = transaction.connection.execute(
         "INSERT INTO tasks(team_id, role, text, status, created_by, created_at) VALUES(?, ?, ?, ?, ?, ?)",
         (team_id, role, text, PENDING, by, transaction.now),
@@ -123,6 +125,7 @@ def has_finished(transaction: Transaction, member: str, *, since: float, until: 
 
 def finish(transaction: Transaction, seq: int, result: str, report_id: str | None) -> Task:
     """Record that a task is done, and which message reports it."""
+    record_limits.check(result=result, report_id=report_id)
     transaction.connection.execute(
         "UPDATE tasks SET status=?, result=?, report_id=coalesce(?, report_id), done_at=? WHERE seq=?",
         (DONE, result, report_id, transaction.now, seq),

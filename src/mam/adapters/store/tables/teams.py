@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from mam.core import record_limits
 from mam.core.team_plan import CLOSED, SPAWNING
 
 TYPE_CHECKING = False
@@ -155,6 +156,7 @@ def listed(transaction: Transaction, *, ended: bool = False) -> list[Team]:
 
 def change(transaction: Transaction, team_id: str, **facts: Any) -> None:
     """Change fields of a team."""
+    record_limits.check(**facts)
     names = ", ".join(f"{name}=?" for name in facts)
     transaction.connection.execute(
         f"UPDATE teams SET {names} WHERE id=?",  # noqa: S608  (names of columns)
@@ -206,6 +208,7 @@ def update(transaction: Transaction, membership: Member, **facts: Any) -> Member
     for name in _JSON:
         if name in facts:
             facts[name] = json.dumps(facts[name]) if facts[name] else None
+    record_limits.check(**{name: value for name, value in facts.items() if name not in _JSON})
     names = ", ".join(f"{name}=?" for name in facts)
     transaction.connection.execute(
         f"UPDATE members SET {names} WHERE team_id=? AND session_id=? AND spawned_at=?",  # noqa: S608
@@ -231,6 +234,7 @@ def is_open(member: Member) -> bool:
 
 def note(transaction: Transaction, team_id: str, message_id: str, line: str) -> bool:
     """Store a line about a message for the team page; False if the line exists already."""
+    line = record_limits.sentence(line)
     cursor = transaction.connection.execute(
         "INSERT OR IGNORE INTO team_lines(team_id, message_id, at, line) VALUES(?, ?, ?, ?)",
         (team_id, message_id, transaction.now, line),
@@ -255,6 +259,7 @@ def _insert(transaction: Transaction, table: str, columns: tuple[str, ...], fact
     for name in _JSON:
         if facts.get(name) is not None:
             facts[name] = json.dumps(facts[name])
+    record_limits.check(**{name: value for name, value in facts.items() if name not in _JSON})
     names = [name for name in columns if name in facts]
     transaction.connection.execute(
         f"INSERT INTO {table}({', '.join(names)}) VALUES({', '.join('?' * len(names))})",
