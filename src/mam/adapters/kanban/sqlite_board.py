@@ -337,7 +337,7 @@ def _card(values: dict[str, Any]) -> Card:
 def _parsed(text: str | None) -> Any:
     try:
         return json.loads(text or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -381,10 +381,10 @@ def _create(
         branch,
         names,
         key,
-        goal.get("max_runtime"),
-        goal.get("max_retries"),
+        _whole(goal.get("max_runtime")),
+        _whole(goal.get("max_retries")),
         int(goal_mode),
-        goal.get("goal_max_turns"),
+        _whole(goal.get("goal_max_turns")),
     )
     facts: dict[str, Any] = {"assignee": assignee, "status": "ready", "parents": [], "tenant": None}
     connection.event(
@@ -393,6 +393,10 @@ def _create(
         {**facts, "branch_name": branch, "skills": skills or None, "goal_mode": goal_mode or None},
     )
     return connection.card(card)
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
 
 
 def _fields(goal: CardGoal) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def copy_rows(
     report = CopyReport()
     former_factory, source.text_factory = source.text_factory, text_or_flaw
     try:
-        tables = _real_tables(source)
+        tables = real_tables(source)
         for table in TABLES:
             _copy_table(source, target, table, tables, report, job_facts)
         _copy_meta(source, target, tables)
@@ -142,7 +142,7 @@ def text_or_flaw(content: bytes) -> str | _NotText:
         return _NotText()
 
 
-def _real_tables(source: sqlite3.Connection) -> dict[str, bool]:
+def real_tables(source: sqlite3.Connection) -> dict[str, bool]:
     """Return for each name of the schema whether it is an ordinary table: not a view, not a virtual table."""
     rows = source.execute("SELECT name, type, rootpage FROM sqlite_master WHERE type IN ('table', 'view')")
     return {str(name): kind == "table" and bool(page) for name, kind, page in rows}

@@ -488,6 +488,11 @@ def errors(path: str) -> Iterator[None]:
         raise damaged(path, "a record is nested too deeply") from error
     except UnicodeEncodeError as error:
         raise Usage("text that is not valid Unicode cannot be recorded", hint="write it in UTF-8") from error
+    except ValueError as error:
+        # The only other one of a document: Python reads numbers of at most 4300 digits.
+        if "integer string conversion" not in str(error):
+            raise
+        raise damaged(path, "a record has a number of too many digits") from error
 
 
 def translate(error: sqlite3.Error, path: str) -> MamError:

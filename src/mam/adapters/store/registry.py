@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
+    from mam.adapters.store.checked_copy import CopyReport
     from mam.adapters.store.intents import Intent
     from mam.adapters.store.newest_mam import ThisMam
     from mam.adapters.store.root_identity import RootIdentity
@@ -90,6 +91,8 @@ class Registry:
         self._file: tuple[int, int] | None = None
         # What the files were like of which this connection is a copy.
         self._copied: tuple[object, ...] | None = None
+        # What this connection does not show of a database that somebody else may have written.
+        self.left_out: CopyReport | None = None
         # How many connections were closed: the numbers of commits of two connections say nothing together.
         self._closed = 0
         if root is not None:
@@ -103,6 +106,7 @@ class Registry:
             self._closed += 1
             self._is_writer = False
             self._copied = None
+            self.left_out = None
 
     def reader(self) -> sqlite3.Connection | None:
         """Return a connection for reading, or None without a database."""
@@ -116,7 +120,10 @@ class Registry:
             if self.root.verdict().state == RootState.MISSING:
                 # The file was emptied.
                 return None
-            self._connection = database.connect_to_copy(self.paths.db)
+            from mam.adapters.store import foreign_copy
+
+            self._connection = foreign_copy.connect(self.paths.db)
+            self.left_out = self._connection.report
             self._copied = database.copy_stamp(self.paths.db)
             self._file = database.identity(self.paths.db)
         return self._connection
@@ -287,11 +294,6 @@ class Registry:
                 ]
             except (AttributeError, TypeError) as error:
                 raise database.damaged(self.paths.db, "a session is not readable") from error
-            if self._copied is not None:
-                # Nobody has checked the rows of somebody else yet.
-                from mam.core.row_checks import flaws
-
-                rows = [row for row in rows if not flaws(row)]
             is_recorded = bool(rows) or "file" in meta
             if not with_file and not is_recorded:
                 return None
@@ -376,7 +378,8 @@ class Registry:
 
     def _is_behind(self, connection: sqlite3.Connection) -> bool:
         rows, file = self._unshown(connection)
-        return rows or file is None or fingerprint(self.paths.yaml) != json.loads(file)
+        with database.errors(self.paths.db):
+            return rows or file is None or fingerprint(self.paths.yaml) != json.loads(file)
 
     def _unshown(self, connection: sqlite3.Connection) -> tuple[bool, str | None]:
         """Return whether the database has changes that the file does not show, and the recorded file."""
@@ -449,7 +452,7 @@ class Registry:
             return []
         with database.errors(self.paths.db):
             row = connection.execute("SELECT value FROM meta WHERE key='servers'").fetchone()
-        return json.loads(row[0]) if row else []
+            return json.loads(row[0]) if row else []
 
     def running_rows(self) -> list[Row]:
         """Return the running sessions by the database, also beside a file that cannot be read.
@@ -470,8 +473,10 @@ class Registry:
     def is_edited(self) -> bool:
         """Tell whether the file differs from the one that mam wrote last."""
         connection = self.reader()
-        row = connection and connection.execute("SELECT value FROM meta WHERE key='file'").fetchone()
-        return self._is_edited(json.loads(row[0]) if row else None)
+        with database.errors(self.paths.db):
+            row = connection and connection.execute("SELECT value FROM meta WHERE key='file'").fetchone()
+            recorded = json.loads(row[0]) if row else None
+        return self._is_edited(recorded)
 
     def _is_edited(self, recorded: list[int] | None) -> bool:
         return fingerprint(self.paths.yaml) not in (None, recorded)

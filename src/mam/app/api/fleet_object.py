@@ -15,6 +15,7 @@ from mam.app.context.context import open_all_contexts, open_context
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
     from typing import Any
 
     from mam.app.agent_tools.connected_client import ConnectedClient
@@ -49,9 +50,16 @@ class Fleet:
         """Use as a context to close the database at the end."""
         return self
 
-    def __exit__(self, *error: object) -> None:
-        """Close."""
-        self.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; an error that a damaged database explains becomes RegistryCorrupt."""
+        try:
+            damage = self._access.damage_behind(error)
+        finally:
+            self.close()
+        if damage is not None:
+            raise damage from error
 
     def close(self) -> None:
         """Close the database and all connections. Sessions keep running."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.monitor.supervised_task import ResidentTask
     from mam.core.caller import Caller
+    from mam.core.errors import RegistryCorrupt
 
     GroupT = TypeVar("GroupT", bound="VerbGroup")
     P = ParamSpec("P")
@@ -120,6 +121,25 @@ class Access:
             if error.message.startswith(self.context.paths.db):
                 error.hint = f"what this command began may be done: {error.hint}; then look with mam ls"
             raise
+
+    def damage_behind(self, error: BaseException | None) -> RegistryCorrupt | None:
+        """Return what is damaged in the database, if that explains an error that nobody has foreseen.
+
+        Verbs do not expect a number to be a text, which SQLite allows.
+        """
+        from mam.core.errors import MamError
+
+        if isinstance(error, MamError) or not isinstance(
+            error, (AttributeError, LookupError, TypeError, ValueError)
+        ):
+            return None
+        from mam.adapters.store import soundness
+
+        try:
+            is_ours = self.context.paths.exists() and self.context.root.verdict().is_ours
+            return soundness.damage_of(self.context.paths.db) if is_ours else None
+        except MamError:
+            return None
 
     def end(self, *, starts_resident: bool = True) -> None:
         """Conclude a change: publish what it recorded, if no resident runs, and see to it that one does."""

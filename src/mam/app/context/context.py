@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 import mam
 from mam.adapters.store import root_paths
@@ -16,10 +17,11 @@ from mam.adapters.store.root_identity import RootIdentity
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.user_state import UserState, former_file, state_home
 from mam.app.context.settings import load_settings, load_user_settings
-from mam.core.errors import Damaged, InvalidPath, NoRegistry, Unavailable
+from mam.core.errors import Damaged, InvalidPath, MamError, NoRegistry, Unavailable
 from mam.core.names import parse_server
 from mam.core.root_mark import ID_LENGTH, root_mark
 from mam.core.root_state import RootState
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,6 +246,20 @@ class Context:
         if "warned" not in self._memory and (refusal := self.root.refusal()) is not None:
             self._memory["warned"] = True
             self.warn(f"{refusal.message}; mam shows its records and changes nothing ({refusal.hint})")
+            self._warn_of_unfit_rows()
+
+    def _warn_of_unfit_rows(self) -> None:
+        """Warn of rows of somebody else that are not shown. Where nothing can be read, the verb says why."""
+        with suppress(MamError):
+            self.registry.reader()
+        report = self.registry.left_out
+        if report is None or not report.left_out_count:
+            return
+        first = report.left_out[0]
+        row = one_line(f"{first['table']} {first['key']}: {first['reason']}", 200)
+        count = report.left_out_count
+        rows, them = ("1 row is", "it") if count == 1 else (f"{count} rows are", "them")
+        self.warn(f"{rows} not shown, because mam cannot have written {them} ({row})")
 
     @property
     def may_look(self) -> bool:

@@ -40,7 +40,9 @@ class Invocation:
         if isinstance(error, KeyboardInterrupt) and self._progress is not None and self._progress.last:
             # `main` prints the note only for the command of this process, not for one that `demo` runs.
             error.add_note(f"mam: interrupted while {self._progress.last}; {self._progress.after}")
-        self.close()
+        fleet, self._fleet = self._fleet, None
+        if fleet is not None:
+            fleet.__exit__(kind, error, trace)
 
     @property
     def fleet(self) -> Fleet:

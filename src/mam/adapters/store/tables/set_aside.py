@@ -26,7 +26,7 @@ class SetAside:
         self.id, self.kind, self.key, self.reason, self.at, self.version, data = values
         try:
             document = json.loads(data)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             document = {}
         self.data: dict[str, Any] = document if isinstance(document, dict) else {}
 
