@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.adapters.store.filled_database import ROOT_ID, FilledDatabase, fresh, rows_of
 
 from mam.adapters.store import database, salvage, sqlite_pages
+from mam.app.roots.restore_summary import summary_of
 from mam.core.errors import MamError, RegistryCorrupt
 
 SIZE = 4096
@@ -215,6 +216,29 @@ def test_inner_pages_destroyed(filled, salvaged, kind) -> None:
         assert [(page["page"], page["table"]) for page in report.pages] == [(number, name)]
         if name in filled.rows:
             assert report.sources[name]["leaf"] > 0
+
+
+@pytest.mark.parametrize("byte", [0x99, 0])
+def test_an_unreadable_page_that_nothing_leads_to_is_noted(filled, salvaged, byte) -> None:
+    """The pages of the schema are lost, so nothing tells that the page had messages."""
+    place = owners(filled)
+    schema = [number for number, name in place.items() if name == "sqlite_schema" and number != 1]
+    page = next(number for number, name in sorted(place.items(), reverse=True) if name == "messages")
+    content = bytearray(filled.content)
+    for number in (*(schema or [1]), page):
+        content[(number - 1) * SIZE : number * SIZE] = bytes([byte]) * SIZE
+    report, _rows, _meta = salvaged(bytes(content), copy=False)
+    summary = summary_of(report)
+    assert page in [entry["page"] for entry in report.pages]
+    assert page in summary["pages_with_rows"]
+    assert summary["unreadable_pages"] >= 1
+
+
+def test_pages_that_are_free_or_rest_of_a_row_are_not_noted(filled, salvaged) -> None:
+    content = bytearray(filled.content)
+    content[100:SIZE] = bytes(SIZE - 100)
+    report, _rows, _meta = salvaged(bytes(content), copy=False)
+    assert [entry["page"] for entry in report.pages if entry["what"] == "unknown"] == [1]
 
 
 def test_a_file_that_is_cut_off(filled, salvaged) -> None:

@@ -48,6 +48,7 @@ _META, _SEQUENCE = "meta", "sqlite_sequence"
 _AGES = {"sessions": "version", "messages": "changed_at", "jobs": "updated_at"}
 _LONGEST_ROW = 64 << 20
 _MOST_SAMPLES, _MOST_PROBLEMS = 64, 1000
+_NO_PAGE = "it is no page of a table or an index, and nothing tells what it was"
 # More numbers than this are not given out between two rows that are left.
 _LARGEST_JUMP = 1_000_000
 _HEX = re.compile(r"[0-9a-f]{8,64}\Z")
@@ -581,6 +582,18 @@ class _Salvage:
                 self._damage(number, pages.KINDS[data[0]], None, str(error))
                 continue
             self._read_lost_page(number, page, lost)
+        if not lost.keys() <= set(_MOMENTARY):
+            self._note_unknown_pages()
+
+    def _note_unknown_pages(self) -> None:
+        """Note each page that nothing leads to and that cannot be read: it may have had any rows.
+
+        What begins with a zero and is not empty is the rest of a long row, which tells nothing by itself.
+        """
+        for number in range(2, self.file.count + 1):
+            data = None if number in self.claimed else self.file.read(number)
+            if data is not None and data[0] not in pages.KINDS and (data[0] or not any(data)):
+                self._damage(number, "unknown", None, _NO_PAGE)
 
     def _read_lost_page(self, number: int, page: Page, lost: dict[str, _Table]) -> None:
         records = []

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _META = "meta"
 _SCHEMA = "sqlite_schema"
 _LEAVES = ("table leaf", "index leaf")
+# Nothing tells what the page was.
+_UNKNOWN = "unknown"
 
 
 def summary_of(report: SalvageReport) -> Document:
@@ -48,7 +50,7 @@ def summary_of(report: SalvageReport) -> Document:
 
 def _matters(page: Document, known: set[str]) -> bool:
     if page["table"] is None:
-        return page["what"] in _LEAVES
+        return page["what"] in (*_LEAVES, _UNKNOWN)
     return page["table"] in known or page["table"] == _SCHEMA
 
 
