@@ -66,8 +66,9 @@ def test_a_damaged_database_says_what_came_from_where(run, copied, workspace) ->
     assert answer.code == 0, answer
     assert answer.out.startswith("this root is restored from its damaged database\n")
     _first, verdict, *others = answer.out.splitlines()
-    assert re.fullmatch(r"no row is known to be lost; 1 of \d+ pages was damaged", verdict)
-    assert [line.partition(" (")[0] for line in others if line.startswith("page ")] == [f"page {page}"]
+    assert verdict == "no row is known to be lost"
+    assert re.fullmatch(r"1 of \d+ pages was damaged", others[0])
+    assert re.fullmatch(rf"page {page} \(sessions\): 1 row read", others[1])
     assert "from the damaged database" not in "".join(others), "no table needed the copy"
     assert f"the copy: {restored(copy)} of " in answer.out
     assert "the former state is kept in " in answer.out
@@ -82,31 +83,43 @@ PAGE = {"table": "messages", "problem": "it is damaged", "tree": 0, "leaf": 0, "
         (
             [{"page": 7, "what": "unknown", **PAGE, "table": "open_drifts", "from_copy": None}],
             {"messages": {"tree": 4, "leaf": 0, "copy": 0}},
-            ["nothing was lost; 1 of 57 pages was damaged, none held rows"],
+            ["nothing was lost", "1 of 57 pages was damaged; none held rows"],
         ),
         (
             [{"page": 7, "what": "table leaf", **PAGE, "tree": 2, "left_out": 3, "from_copy": 2}],
             {"messages": {"tree": 2, "leaf": 0, "copy": 2}, "log": {"tree": 9, "leaf": 0, "copy": 0}},
             [
-                "1 row was lost; 2 came from the copy of then; 1 of 57 pages was damaged",
-                "messages: 2 from the damaged database, 2 from the copy, 1 lost",
-                "page 7 (table leaf of messages): it is damaged; 2 rows read, 3 left out, 2 from the copy",
+                "1 row was lost; 2 came from the copy of then",
+                "messages: 2 rows from the damaged database, 2 from the copy, 1 lost",
+                "1 of 57 pages was damaged",
+                "page 7 (messages): 2 rows read, 3 left out, 2 from the copy",
             ],
         ),
         (
             [{"page": page, "what": "table leaf", **PAGE} for page in range(20, 32)],
             {},
             [
-                "nobody can tell whether a row was lost; 12 of 57 pages were damaged, 12 cannot be read",
-                *(
-                    f"page {page} (table leaf of messages): it is damaged; 0 rows read"
-                    for page in range(20, 30)
-                ),
-                "… and 2 more; --json has all",
+                "nobody can tell whether a row was lost",
+                f"12 of 57 pages were damaged; not readable: {', '.join(map(str, range(20, 30)))} (messages)"
+                " and 2 more (--json has all)",
+            ],
+        ),
+        (
+            [
+                {"page": 1, "what": "unknown", **PAGE, "table": "sqlite_schema"},
+                {"page": 7, "what": "unknown", **PAGE},
+                {"page": 9, "what": "unknown", **PAGE, "table": None},
+                {"page": 8, "what": "table leaf", **PAGE, "tree": 1},
+            ],
+            {},
+            [
+                "nobody can tell whether a row was lost",
+                "4 of 57 pages were damaged; not readable: 1 (list of tables), 7 (messages), 9 (unknown)",
+                "page 8 (messages): 1 row read",
             ],
         ),
     ],
-    ids=["no rows", "some rows", "unreadable"],
+    ids=["no rows", "some rows", "unreadable", "of all kinds"],
 )
 def test_the_answer_of_a_salvage_names_only_what_matters(pages, sources, expected) -> None:
     report = SalvageReport()
@@ -114,3 +127,31 @@ def test_the_answer_of_a_salvage_names_only_what_matters(pages, sources, expecte
     salvage = {**report.as_json(), "summary": summary_of(report)}
     lines = restore_verb._salvaged(salvage, {"file": "/x.db", "made_at": "then"})
     assert lines == [*expected, "the copy: /x.db of then"]
+
+
+@pytest.mark.parametrize("problem", ["/c.db cannot be restored: it is damaged", "there is too little space"])
+def test_a_copy_that_was_not_taken_is_named_once(problem) -> None:
+    document = {"salvage": None, "dry_run": False, "file": "/d.db", "made_at": "then", "original": None}
+    empty = (
+        "sessions_taken_back",
+        "conversations_unknown",
+        "sessions_still_running",
+        "left_out",
+        "files_left",
+    )
+    rest = {"taken": {}, "messages": {}, "jobs": {"going_on": [], "parked": []}, "left_out_count": 0}
+    dropped = {"intents": 0, "events": 0}
+    tried = [{"file": "/c.db", "problem": problem}]
+    lines = restore_verb._lines(
+        {
+            **document,
+            **{key: [] for key in empty},
+            **rest,
+            "dropped": dropped,
+            "tried": tried,
+            "older_copy": None,
+            "kept": None,
+        }
+    )
+    (line,) = [line for line in lines if line.startswith("not taken: ")]
+    assert line.count("/c.db") == 1 and problem in line

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
+# How mam calls the pages of a database that say where its tables are.
+_SCHEMA = "sqlite_schema"
 DESCRIPTION = """\
 Bring the state of this root back. Without FILE: where .mam is gone, from the newest copy that
 mam made by itself; where the database is damaged, from what it still holds, and from the newest
@@ -67,7 +69,8 @@ def _lines(document: Document) -> list[str]:
         path = clean(older["file"], 4096)
         lines.append(f"an older copy has more: {path} ({holds}); mam restore {path} --yes goes back to it")
     for copy in document["tried"]:
-        lines.append(f"not readable: {clean(copy['file'], 4096)}: {clean(copy['problem'], 200)}")
+        path, problem = clean(copy["file"], 4096), clean(copy["problem"], 4096)
+        lines.append(f"not taken: {problem if path in problem else f'{path}: {problem}'}")
     if document["salvage"] is not None:
         lines += _salvaged(document["salvage"], document)
     lines.append(f"brought back: {brought(document['taken'])}")
@@ -100,20 +103,17 @@ def _first_line(document: Document) -> str:
 
 def _salvaged(salvage: Document, document: Document) -> list[str]:
     """Return what was lost, then the tables and the damaged pages that have to do with it."""
-    from mam.surfaces.cli.render_rebuild import MOST_LISTED
+    from mam.surfaces.cli.render_rebuild import counted
     from mam.surfaces.cli.render_sessions import clean
 
     summary = salvage["summary"]
     lines = [_verdict(salvage, document)]
     for table, counts in summary["tables"].items():
-        parts = [f"{counts['database']} from the damaged database"]
+        parts = [f"{counted(counts['database'], 'row')} from the damaged database"]
         parts += [f"{counts['copy']} from the copy"] if counts["copy"] else []
         parts += [f"{counts['lost']} lost"] if counts["lost"] else []
         lines.append(f"{clean(table)}: {', '.join(parts)}")
-    pages = [page for page in salvage["pages"] if page["page"] in summary["pages_with_rows"]]
-    lines += [_page(page) for page in pages[:MOST_LISTED]]
-    if len(pages) > MOST_LISTED:
-        lines.append(f"… and {len(pages) - MOST_LISTED} more; --json has all")
+    lines += _pages(salvage)
     if salvage["wal"]["problem"]:
         lines.append(f"the log of the database: {clean(salvage['wal']['problem'], 200)}")
     if salvage["copy_problem"]:
@@ -128,34 +128,68 @@ def _salvaged(salvage: Document, document: Document) -> list[str]:
 def _verdict(salvage: Document, document: Document) -> str:
     from mam.surfaces.cli.render_rebuild import counted
 
-    summary, damaged = salvage["summary"], len(salvage["pages"])
-    lost, unreadable, held = summary["lost"], summary["unreadable_pages"], len(summary["pages_with_rows"])
+    summary = salvage["summary"]
+    lost = summary["lost"]
     if lost:
         verdict = f"{counted(lost, 'row')} {'was' if lost == 1 else 'were'} lost"
-    elif unreadable or salvage["wal"]["problem"]:
+    elif summary["unreadable_pages"] or salvage["wal"]["problem"]:
         verdict = "nobody can tell whether a row was lost"
-    elif held:
+    elif summary["pages_with_rows"]:
         verdict = "no row is known to be lost"
     else:
         verdict = "nothing was lost"
     if summary["from_copy"]:
         verdict += f"; {summary['from_copy']} came from the copy of {document['made_at']}"
-    verdict += f"; {damaged} of {counted(salvage['page_count'], 'page')} {'was' if damaged == 1 else 'were'}"
-    verdict += " damaged"
-    if damaged and not held:
-        verdict += ", none held rows"
-    return verdict + (f", {unreadable} cannot be read" if unreadable else "")
+    return verdict
+
+
+def _pages(salvage: Document) -> list[str]:
+    """Return how many pages are damaged, and which of them held rows or led to them."""
+    from mam.surfaces.cli.render_rebuild import MOST_LISTED, counted
+
+    held = [page for page in salvage["pages"] if page["page"] in salvage["summary"]["pages_with_rows"]]
+    count = len(salvage["pages"])
+    if not count:
+        return []
+    damaged = f"{count} of {counted(salvage['page_count'], 'page')} {'was' if count == 1 else 'were'} damaged"
+    if not held:
+        return [f"{damaged}; none held rows"]
+    lost = [page for page in held if not (page["tree"] + page["leaf"] + page["left_out"])]
+    lines = [f"{damaged}; not readable: {_by_table(lost)}" if lost else damaged]
+    in_part = [page for page in held if page not in lost]
+    lines += [_page(page) for page in in_part[:MOST_LISTED]]
+    if len(in_part) > MOST_LISTED:
+        lines.append(f"… and {len(in_part) - MOST_LISTED} more; --json has all")
+    return lines
+
+
+def _by_table(pages: list[Document]) -> str:
+    """Return pages by what they held: `7, 9 (messages), 12 (unknown)`."""
+    from mam.surfaces.cli.render_rebuild import MOST_LISTED
+
+    groups: dict[str, list[str]] = {}
+    for page in pages[:MOST_LISTED]:
+        groups.setdefault(_held_by(page), []).append(str(page["page"]))
+    text = ", ".join(f"{', '.join(numbers)} ({table})" for table, numbers in groups.items())
+    return (
+        text if len(pages) <= MOST_LISTED else f"{text} and {len(pages) - MOST_LISTED} more (--json has all)"
+    )
+
+
+def _held_by(page: Document) -> str:
+    from mam.surfaces.cli.render_sessions import clean
+
+    table = page["table"]
+    return "unknown" if table is None else "list of tables" if table == _SCHEMA else clean(table)
 
 
 def _page(page: Document) -> str:
     from mam.surfaces.cli.render_rebuild import counted
-    from mam.surfaces.cli.render_sessions import clean
 
-    what = clean(page["what"]) + (f" of {clean(page['table'])}" if page["table"] else "")
     counts = [f"{counted(page['tree'] + page['leaf'], 'row')} read"]
     counts += [f"{page['left_out']} left out"] if page["left_out"] else []
     counts += [f"{page['from_copy']} from the copy"] if page["from_copy"] else []
-    return f"page {page['page']} ({what}): {clean(page['problem'], 200)}; {', '.join(counts)}"
+    return f"page {page['page']} ({_held_by(page)}): {', '.join(counts)}"
 
 
 def _at_rest(document: Document) -> list[str]:
