@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -486,3 +488,30 @@ def test_doctor_shows_the_newest_copy_and_warns_of_one_that_is_late(context) -> 
     Path(copy.path).unlink()
     held.release()
     assert findings(context)["ok"] is True
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "text", "deep", "digits", "nan"])
+def test_a_note_that_is_none_is_read_without_waiting(tmp_path, kind) -> None:
+    """Whoever reads it holds the lock of the copies."""
+    note = tmp_path / "last_removal.json"
+    contents = {"text": "x", "deep": "[" * 100_000, "digits": f"[{'1' * 4000}, 1.0]", "nan": "[1, NaN]"}
+    if kind == "pipe":
+        os.mkfifo(note)
+    elif kind == "link":
+        note.symlink_to("/dev/zero")
+    elif kind == "folder":
+        note.mkdir()
+    else:
+        note.write_text(contents[kind], encoding="utf-8")
+    answers: list[object] = []
+    thread = threading.Thread(target=lambda: answers.append(backup_removal._last(str(note))), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert answers == [None]
+
+
+def test_a_note_is_read(tmp_path) -> None:
+    note = tmp_path / "last_removal.json"
+    assert backup_removal._last(str(note)) is None
+    note.write_text("[7, 1.5]", encoding="utf-8")
+    assert backup_removal._last(str(note)) == (7, 1.5)

@@ -475,7 +475,7 @@ def _pack(path: str, packed: str) -> None:
     import shutil
 
     unfinished = _unfinished(packed)
-    with open(path, "rb") as source:
+    with _opened(path) as (source, _is_packed):
         handle = os.open(unfinished, _FLAGS, 0o600)
         with _finished_or_removed(unfinished, packed), os.fdopen(handle, "wb") as file:
             with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, filename="") as target:

@@ -11,18 +11,20 @@ import os
 from functools import partial
 
 from mam.adapters.store import backup_file, database
+from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import removals
 from mam.adapters.system import atomic_file
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.monitor import backup
 from mam.core.errors import MamError
+from mam.core.record_limits import LARGEST_NUMBER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.removals import Removal
     from mam.app.context.context import Context
 
-_LAST = "last_removal.json"
+_LAST, _LONGEST = "last_removal.json", 4096
 # A verb waits for the removal if all copies together are not larger. Otherwise a resident does it.
 _QUICK = 8 << 20
 
@@ -57,14 +59,16 @@ def _last(marker: str) -> tuple[int, float] | None:
     """Return the number and the time of the last removal that reached every copy."""
     with database.errors(marker):
         try:
-            with open(marker, encoding="utf-8") as file:
-                number, at = json.load(file)
+            # The lock of the copies is held: this must not wait for a pipe.
+            with job_files.open_plain(marker) as file:
+                number, at = json.loads(file.read(_LONGEST))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, RecursionError):
+        except (OSError, ValueError, TypeError, RecursionError):
             # All are removed again, which changes nothing where they are gone.
             return None
-    return (number, at) if type(number) is int and isinstance(at, float | int) else None
+    is_fit = type(number) is int and abs(number) < LARGEST_NUMBER and isinstance(at, float | int)
+    return (number, float(at)) if is_fit and abs(at) < LARGEST_NUMBER else None
 
 
 def remove_now(context: Context) -> None:

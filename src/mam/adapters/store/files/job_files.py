@@ -133,10 +133,17 @@ def _token_in(path: str) -> tuple[str | None, bool]:
 def open_plain(path: str) -> BinaryIO:
     """Open a file for reading without waiting; raise OSError for a link, a pipe or a folder."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _FLAGS)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    try:
+        _check_plain(handle, path)
+    except OSError:
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a regular file", path)
+        raise
     return os.fdopen(handle, "rb")
+
+
+def _check_plain(handle: int, path: str) -> None:
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
 
 
 def make_folder(folder: str) -> None:
@@ -191,8 +198,9 @@ def append(path: str, documents: list[Document]) -> None:
     if not documents:
         return
     with errors(path):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _FLAGS, 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | _FLAGS, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
+            _check_plain(handle, path)
             file.write("".join(json.dumps(document, sort_keys=True) + "\n" for document in documents))
 
 
@@ -208,7 +216,7 @@ def read_record(path: str) -> Any:
 def tail(path: str, longest: int) -> str:
     """Return the end of a text file, or an empty text without a file."""
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - longest))
             return file.read(longest).decode("utf-8", "replace").strip()
     except OSError:
