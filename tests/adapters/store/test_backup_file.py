@@ -317,3 +317,24 @@ def test_what_a_dead_process_left_is_removed_later(tmp_path) -> None:
     with backup_file.only_one(str(tmp_path)):
         assert not stray.exists()
         assert young.exists()
+
+
+def test_copies_that_killed_processes_have_left_in_the_folder_of_all_are_removed(
+    tmp_path, monkeypatch
+) -> None:
+    """Only old folders of this user; nothing is followed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, young, link, other = (tmp_path / f"mam-copy-{name}" for name in ("old", "young", "link", "file"))
+    precious = tmp_path / "precious"
+    for folder in (old, young, precious):
+        folder.mkdir()
+        (folder / "copy.db").write_bytes(b"x")
+    link.symlink_to(precious)
+    other.write_bytes(b"x")
+    for path in (old, link, other, precious):
+        os.utime(path, (1, 1), follow_symlinks=False)
+    backup_file.remove_stray_scratch(str(tmp_path / "user"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("mam-copy-file", "mam-copy-link", "mam-copy-young", "precious")
+    ]
+    assert (precious / "copy.db").exists()

@@ -404,6 +404,24 @@ def remove_stray_scratch(user_folder: str) -> None:
     parent = os.path.join(user_folder, _SCRATCH)
     with database.errors(parent), suppress(FileNotFoundError):
         _remove_strays(parent)
+    _remove_stray_copies()
+
+
+def _remove_stray_copies() -> None:
+    """Remove what killed processes of this user left in the folder of all users: copies that were read."""
+    import shutil
+    import tempfile
+    import time
+
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if not entry.name.startswith(database.COPY_PREFIX):
+                continue
+            with suppress(FileNotFoundError):
+                facts = entry.stat(follow_symlinks=False)
+                is_own = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+                if is_own and time.time() - facts.st_mtime > _STRAY_SECONDS:
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
 
 @contextmanager
@@ -420,7 +438,7 @@ def open_copy(path: str, within: str | None = None) -> Iterator[str]:
         if not is_packed:
             yield path
             return
-        folder = tempfile.mkdtemp(suffix=_UNFINISHED, dir=within)
+        folder = tempfile.mkdtemp(prefix=database.COPY_PREFIX, suffix=_UNFINISHED, dir=within)
         try:
             name = os.path.join(folder, "copy.db")
             with database.errors(path):

@@ -160,6 +160,8 @@ class MigratedCopy(ImmutableConnection):
         self.source.close()
 
 
+# A folder for a moment. What a killed process leaves is removed by whoever next makes a copy of a state.
+COPY_PREFIX = "mam-copy-"
 # A larger database of somebody else is not read into memory.
 _LARGEST_COPY = 256 << 20
 # A query on such a copy ends after so many steps: its tables may be views without an end.
@@ -175,7 +177,7 @@ def connect_to_copy(path: str) -> sqlite3.Connection:
     import tempfile
 
     with errors(path):
-        folder = tempfile.mkdtemp(prefix="mam-copy-")
+        folder = tempfile.mkdtemp(prefix=COPY_PREFIX)
         try:
             name = os.path.join(folder, "copy.db")
             for suffix in ("", "-wal"):
