@@ -93,6 +93,25 @@ class TestLinks:
         with pytest.raises(NotAllowed, match="symbolic link"):
             store.add(new_row(1))
 
+    @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+    @pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
+    def test_something_else_in_the_place_of_the_database(self, three, kind, suffix):
+        """The way on is not that mam makes its own: the state would be gone then."""
+        path = Path(three.paths.db + suffix)
+        three.registry.close()
+        path.unlink(missing_ok=True)
+        if kind == "link":
+            path.symlink_to("/precious/x")
+        else:
+            {"pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
+        with pytest.raises(NotAllowed) as refused:
+            three.touch()
+        words = {"pipe": "is a named pipe", "folder": "is a directory", "link": "is a symbolic link"}
+        assert f"{path} {words[kind]}" in refused.value.message
+        assert "creates its own" not in refused.value.hint
+        assert ("mam restore" in refused.value.hint) is (not suffix)
+        assert ("/precious/x" in refused.value.hint) is (kind == "link" and not suffix)
+
     def test_at_the_ignore_file(self, store, outside):
         store.yaml.parent.mkdir()
         (store.yaml.parent / ".gitignore").symlink_to(outside)
@@ -110,6 +129,20 @@ class TestLinks:
         with pytest.raises(InvalidPath, match="regular file"):
             three.put(FIRST, delegate_job_id="job-1")
         assert three.yaml.is_fifo()
+
+
+@pytest.mark.parametrize(("kind", "words"), [("file", "is a file"), ("pipe", "is a named pipe")])
+def test_a_file_in_the_place_of_the_state(store, kind, words):
+    path = Path(store.paths.state)
+    if kind == "file":
+        path.touch()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(NotAllowed) as refused:
+        store.paths.check()
+    assert f"{path} {words}, and not the folder" in refused.value.message
+    assert f"mv {path} {path}.aside" in refused.value.hint
+    assert "mam restore" in refused.value.hint
 
 
 class TestFinding:

@@ -557,7 +557,7 @@ def _create_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     except FileExistsError:
         if os.path.islink(path):
-            raise ReadOnly(f"{path} is a symbolic link", hint="remove it") from None
+            raise ReadOnly(f"{path} is a symbolic link", hint="move it away") from None
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

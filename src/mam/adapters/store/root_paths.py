@@ -69,24 +69,66 @@ class RootPaths:
 
         A repository can contain links. If mam followed one, it would write and delete files elsewhere.
         """
-        folders = [self.state, self.spool, self.launches, self.settings, self.jobs, self.db]
+        self.check_state_folder()
+        folders = [self.spool, self.launches, self.settings, self.jobs]
         if os.path.basename(os.path.dirname(self.yaml)) == ".hermes":
             folders.append(os.path.dirname(self.yaml))
+        for path in (self.state, self.db):
+            if os.path.islink(path):
+                raise _link(path)
         for folder in folders:
             if os.path.islink(folder):
                 raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam creates its own")
         for suffix in ("", "-wal", "-shm", "-journal"):
-            _check_regular(self.db + suffix)
+            _check_regular(self.db + suffix, is_database=not suffix)
+
+    def check_state_folder(self) -> None:
+        """Refuse a file, a pipe or a device in the place of the folder of the state."""
+        mode = _mode(self.state)
+        if mode is not None and not stat.S_ISDIR(mode) and not stat.S_ISLNK(mode):
+            raise NotAllowed(
+                f"{self.state} is {_kind(mode)}, and not the folder of the state of a root",
+                hint=f"{_move_away(self.state)}; if a state was there, mam restore then brings it back",
+            )
 
 
-def _check_regular(path: str) -> None:
-    """Refuse a file of the database that is a link, a FIFO or a device: SQLite would follow or wait."""
+def _mode(path: str) -> int | None:
     try:
-        mode = os.lstat(path).st_mode
+        return os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _kind(mode: int) -> str:
+    """Return what a path is, for a person."""
+    if stat.S_ISLNK(mode):
+        return "a symbolic link"
+    kinds = {stat.S_IFREG: "a file", stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe"}
+    return kinds.get(stat.S_IFMT(mode), "a socket or a device")
+
+
+def _move_away(path: str) -> str:
+    from shlex import quote
+
+    return f"move it away: mv {quote(path)} {quote(path)}.aside"
+
+
+def _link(path: str) -> NotAllowed:
+    """Return the error for a link in the place of what a person may want to have back."""
+    return NotAllowed(
+        f"{path} is a symbolic link",
+        hint=f"{os.path.realpath(path)} may hold the current state: move that to the place of the link; or "
+        "remove the link, and mam restore brings back the newest copy",
+    )
+
+
+def _check_regular(path: str, *, is_database: bool) -> None:
+    """Refuse a file of the database that is a link, a FIFO or a device: SQLite would follow or wait."""
+    mode = _mode(path)
+    if mode is None or stat.S_ISREG(mode):
         return
-    if not stat.S_ISREG(mode):
-        raise NotAllowed(f"{path} is not a regular file", hint="remove it; mam creates its own")
+    then = "mam restore then brings back the newest copy" if is_database else "mam then goes on without it"
+    raise NotAllowed(f"{path} is {_kind(mode)}, and not a regular file", hint=f"{_move_away(path)}; {then}")
 
 
 def of_root(root: str) -> RootPaths:

@@ -48,7 +48,8 @@ class RootSafety:
         self.check_owners()
 
     def check_owners(self) -> None:
-        """Raise RootUnsafe if another user could have written what mam reads."""
+        """Raise RootUnsafe if another user could have written what mam reads; a file as folder NotAllowed."""
+        self.paths.check_state_folder()
         refusal = self._owner_refusal(to_change=False)
         if refusal is not None:
             raise refusal
