@@ -234,7 +234,9 @@ def only_one(user_folder: str) -> Iterator[None]:
         with fifo_lock.hold(path, _PATIENCE):
             yield
     except fifo_lock.QueueStuck:
-        raise RegistryBusy("another mam init is under way", hint="repeat the command") from None
+        raise RegistryBusy(
+            "another mam init or mam restore is under way, here or in another root", hint="repeat the command"
+        ) from None
 
 
 def _copy(source: str, target: str) -> None:
@@ -245,7 +247,7 @@ def _check_owner(folder: str) -> None:
     """Refuse a state folder that is a link, or of another user: nothing in it could be relied on."""
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode):
-        raise NotAllowed(f"{folder} is not a folder", hint="remove it; mam creates its own")
+        raise NotAllowed(f"{folder} is not a folder", hint="move it away, and repeat the command")
     if facts.st_uid != os.geteuid():
         raise NotAllowed(f"{folder} belongs to another user", hint="copy the directory, and use the copy")
 
