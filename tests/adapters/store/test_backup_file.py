@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -273,6 +274,30 @@ def test_a_file_that_cannot_be_unpacked_says_so(tmp_path, monkeypatch) -> None:
     path.write_bytes(gzip.compress(bytes(3 << 20)))
     with pytest.raises(RegistryCorrupt, match="too large"), backup_file.open_copy(str(path)):
         pass
+
+
+def test_a_file_that_unpacks_to_more_than_there_is_room_for_is_not_unpacked(tmp_path, monkeypatch) -> None:
+    """The error names the folder that is too small, and not the file, which is not written."""
+    path, scratch = tmp_path / "bomb.gz", tmp_path / "scratch"
+    path.write_bytes(gzip.compress(bytes(3 << 20)))
+    scratch.mkdir()
+    monkeypatch.setattr(backup_file, "_free", lambda folder: 4 << 20)
+    with pytest.raises(DiskFull) as full, backup_file.open_copy(str(path), str(scratch)):
+        pass
+    assert f"too little space in {scratch}" in full.value.message
+    assert str(path) in full.value.message
+    assert not list(scratch.iterdir())
+    monkeypatch.setattr(backup_file, "_free", lambda folder: 8 << 20)
+    with backup_file.open_copy(str(path), str(scratch)) as plain:
+        assert Path(plain).stat().st_size == 3 << 20
+
+    def write(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(backup_file, "_unpack", write)
+    with pytest.raises(DiskFull) as full, backup_file.open_copy(str(path), str(scratch)):
+        pass
+    assert str(path) not in full.value.message
 
 
 def test_a_link_or_a_pipe_is_not_opened(tmp_path) -> None:

@@ -441,8 +441,9 @@ def open_copy(path: str, within: str | None = None) -> Iterator[str]:
         folder = tempfile.mkdtemp(prefix=database.COPY_PREFIX, suffix=_UNFINISHED, dir=within)
         try:
             name = os.path.join(folder, "copy.db")
-            with database.errors(path):
-                _unpack(file, name, path)
+            with database.errors(folder):
+                # Whoever opens it copies it once more.
+                _unpack(file, name, path, most=_free(folder) // 2)
             yield name
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -462,8 +463,8 @@ def _opened(path: str) -> Iterator[tuple[BinaryIO, bool]]:
         yield file, is_packed
 
 
-def _unpack(file: BinaryIO, name: str, path: str) -> None:
-    """Unpack a file into a new private one."""
+def _unpack(file: BinaryIO, name: str, path: str, *, most: int) -> None:
+    """Unpack a file into a new private one; raise DiskFull if it has more than `most` bytes."""
     import gzip
     import zlib
 
@@ -474,6 +475,11 @@ def _unpack(file: BinaryIO, name: str, path: str) -> None:
                 length += len(piece)
                 if length > _LARGEST:
                     raise database.damaged(path, "it is too large to be unpacked")
+                if length > most:
+                    raise DiskFull(
+                        f"there is too little space in {os.path.dirname(name)} to unpack {path}",
+                        hint="free some space, and repeat the command",
+                    )
                 target.write(piece)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise database.damaged(path, f"it cannot be unpacked ({error})") from error
@@ -514,7 +520,7 @@ def edit(copy: Copy, work: Callable[[sqlite3.Connection], None]) -> bool:
         stack.callback(_discard_database, unfinished)
         with _opened(copy.path) as (file, is_packed):
             if is_packed:
-                _unpack(file, unfinished, copy.path)
+                _unpack(file, unfinished, copy.path, most=_free(os.path.dirname(unfinished)))
             else:
                 database.copy_regular(copy.path, unfinished, is_required=True, largest=_LARGEST)
         try:
@@ -585,12 +591,17 @@ def check_room(folder: str, size: int) -> None:
     """Raise DiskFull if a copy of that size, and its compression, would leave too little for the state."""
     needed = 2 * size + _ROOM
     with database.errors(folder):
-        facts = os.statvfs(folder)
-    if facts.f_bavail * facts.f_frsize < needed:
+        free = _free(folder)
+    if free < needed:
         raise DiskFull(
             f"there is too little space for a copy in {folder}: it needs {needed >> 20} MiB",
             hint="free some space; what is recorded is not affected",
         )
+
+
+def _free(folder: str) -> int:
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize
 
 
 @contextmanager

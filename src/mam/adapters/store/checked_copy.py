@@ -81,8 +81,11 @@ class CopyReport:
             self.left_out.append({"table": table, "key": str(key)[:100], "reason": reason})
 
 
-def check_source(path: str) -> sqlite3.Connection:
-    """Open the copy of a database in a folder of mam's own; raise Damaged if mam cannot read it."""
+def check_source(path: str, name: str = "the state of this root") -> sqlite3.Connection:
+    """Open the copy of a database in a folder of mam's own; raise Damaged if mam cannot read it.
+
+    `name` is what a person calls the database.
+    """
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         with database.errors(path):
@@ -91,17 +94,17 @@ def check_source(path: str) -> sqlite3.Connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > len(schema.STATE_MIGRATIONS):
                 known = f"{len(schema.STATE_MIGRATIONS)}.{len(schema.STATE_ADDITIONS)}"
-                raise database.too_new(connection, "the state of this root", known)
+                raise database.too_new(connection, name, known)
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok" or (version < 1 and _has_tables(connection)):
-                raise RegistryCorrupt("the state of this root is not a sound database of mam")
+                raise RegistryCorrupt(f"{name} is not a sound database of mam")
     except SchemaTooNew:
         connection.close()
         raise
     except Damaged as error:
         connection.close()
         raise RegistryCorrupt(
-            "the state of this root cannot be taken in: its database is damaged, or not one of mam",
+            f"{name} cannot be taken in: its database is damaged, or not one of mam",
             hint="move its .mam away; mam then reads the registry file beside it",
         ) from error
     except BaseException:

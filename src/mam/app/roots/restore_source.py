@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _LARGEST = 8 << 30
 _ROOT_ID = re.compile(r"[0-9a-f]{16}\Z")
 _HINT = "mam backup --list shows the copies of this root"
+_OTHERS = "take another: mam backup --list"
 
 
 class Source:
@@ -70,16 +71,27 @@ def open_source(path: str, user_folder: str) -> Iterator[Source]:
     facts = _check_regular(path)
     with backup_file.scratch(user_folder) as folder:
         private = os.path.join(folder, "source.db")
-        with backup_file.open_copy(path, folder) as plain, database.errors(path):
+        with _as_copy(path), backup_file.open_copy(path, folder) as plain, database.errors(folder):
             for suffix in ("", "-wal"):
                 database.copy_regular(
                     plain + suffix, private + suffix, is_required=not suffix, largest=_LARGEST
                 )
         connection = _checked(path, private)
         try:
-            yield Source(path, private, connection, facts.st_mtime)
+            with _as_copy(path):
+                source = Source(path, private, connection, facts.st_mtime)
+            yield source
         finally:
             connection.close()
+
+
+@contextmanager
+def _as_copy(path: str) -> Iterator[None]:
+    """Name the way on where a copy is damaged: its file stays, and there may be others."""
+    try:
+        yield
+    except RegistryCorrupt as error:
+        raise RegistryCorrupt(error.message, hint=_OTHERS) from error
 
 
 def open_newest(
@@ -145,7 +157,7 @@ def _counts(path: str, user_folder: str) -> tuple[int, int]:
     """Return how many sessions and messages a copy has."""
     with backup_file.scratch(user_folder) as folder:
         private = os.path.join(folder, "source.db")
-        with backup_file.open_copy(path, folder) as plain, database.errors(path):
+        with backup_file.open_copy(path, folder) as plain, database.errors(folder):
             database.copy_regular(plain, private, is_required=True, largest=_LARGEST)
         with database.errors(path):
             connection = sqlite3.connect(private, isolation_level=None)
@@ -172,15 +184,15 @@ def _check_regular(path: str) -> os.stat_result:
 
 def _checked(path: str, private: str) -> sqlite3.Connection:
     try:
-        connection = checked_copy.check_source(private)
+        connection = checked_copy.check_source(private, path)
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='sessions'").fetchone():
             connection.close()
             raise RegistryCorrupt
         return connection
-    except SchemaTooNew as error:
-        raise SchemaTooNew(f"{path}: {error.message}", hint=error.hint) from error
+    except SchemaTooNew:
+        raise
     except RegistryCorrupt as error:
         raise RegistryCorrupt(
             f"{path} cannot be restored: it is damaged, or no copy of a root's database",
-            hint="take another: mam backup --list",
+            hint=_OTHERS,
         ) from error
