@@ -11,8 +11,7 @@ import os
 from mam.adapters.agents.kind import Kind
 from mam.app.observation import conversations
 from mam.app.observation.versions import VersionReading, is_tested
-from mam.app.sessions.death import row_after_death
-from mam.app.sessions.resume_checks import CHECKS, ResumeChecks, fork_origin
+from mam.app.sessions.resume_checks import CHECKS, ResumeChecks, as_after_its_end, fork_origin
 from mam.core.errors import MamError, Refused
 from mam.core.resume_choice import CACHE, WORKSPACE
 from mam.core.session_row import Status, is_running, own_id
@@ -162,7 +161,7 @@ def _root_check(check: str, error: MamError | None) -> Document:
 def _check_session(
     context: Context, caller: Caller, view: View, row: Row, versions: dict[str, str | None]
 ) -> SessionDrill:
-    ended_row = _as_after_reboot(context, view, row)
+    ended_row = as_after_its_end(context, view, row)
     checks = ResumeChecks(
         context,
         caller,
@@ -190,15 +189,6 @@ def _check_session(
     if result.is_ok("command", "program"):
         _check_version(context, result, versions)
     return result
-
-
-def _as_after_reboot(context: Context, view: View, row: Row) -> Row:
-    """Return the row of a running session as the next command would record it after the reboot."""
-    if not is_running(row):
-        return row
-    reported = conversations.reported_conversation(context, row)
-    last_row = conversations.with_conversation(context, row, reported, lambda: view.rows)
-    return row_after_death(context, last_row, "died")
 
 
 def _check_store(result: SessionDrill) -> None:

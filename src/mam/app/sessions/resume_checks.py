@@ -1,24 +1,26 @@
 """What must hold for a resume, one check after the other.
 
-`resume` ends with the error of the first check that fails, and `drill` lists the errors of all. So a drill
-finds what a resume finds. The checks only read.
+`resume` ends with the error of the first check that fails, `restart` does so before it stops the session, and
+`drill` lists the errors of all. So a drill finds what a resume finds. The checks only read.
 """
 
 from __future__ import annotations
 
 from mam.app.observation import conversations
 from mam.app.sessions import launch, row_trust
+from mam.app.sessions.death import row_after_death
 from mam.core import session_transitions
 from mam.core.errors import IllegalTransition
 from mam.core.names import parse_row_name
 from mam.core.resume_choice import Choice
-from mam.core.session_row import has_mcp_server
+from mam.core.session_row import has_mcp_server, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from mam.adapters.store.registry import View
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row
@@ -38,6 +40,15 @@ def fork_origin(context: Context, row: Row, choice: Choice) -> str | None:
     entry = next((item for item in row.get("conversations") or [] if item["id"] == choice.id), None)
     origin = entry.get("fork_of") if entry and not choice.on_disk else None
     return origin if origin and conversations.on_disk(context, row, origin) else None
+
+
+def as_after_its_end(context: Context, view: View, row: Row) -> Row:
+    """Return the row of a running session as it would be recorded after the end of its process."""
+    if not is_running(row):
+        return row
+    reported = conversations.reported_conversation(context, row)
+    last_row = conversations.with_conversation(context, row, reported, lambda: view.rows)
+    return row_after_death(context, last_row, "died")
 
 
 class ResumeChecks:
