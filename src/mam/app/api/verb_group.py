@@ -143,9 +143,12 @@ class Access:
 
     def end(self, *, starts_resident: bool = True) -> None:
         """Conclude a change: publish what it recorded, if no resident runs, and see to it that one does."""
+        from mam.app.context.former_places import note_place
+
         if self.context.root.refusal() is not None:
             # The database of somebody else may name any broker.
             return
+        note_place(self.context)
         self._publish()
         if starts_resident:
             self.start_resident()

@@ -13,6 +13,7 @@ from mam.adapters.store.tables import jobs, outbox, set_aside
 from mam.adapters.system import program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims, resident_state, setting_aside
+from mam.app.context.former_places import former_place_of
 from mam.app.context.liveness import judge_liveness
 from mam.app.context.resident_start_and_lock import lock, resident_log
 from mam.app.jobs.write_job_files import audit_root
@@ -116,8 +117,10 @@ class _Report:
     def _add(self, entry: Finding) -> None:
         if entry["check"] == "database" and entry["ok"] is False:
             self._damaged.add("database")
-        # One unreadable file fails several checks with the same message: report it once.
-        if entry["ok"] is not False or entry["message"] not in self._messages:
+        # One unreadable file fails several checks with the same message: report it once. What one session
+        # lacks, another one may lack as well.
+        is_of_session = entry["check"].startswith("session ")
+        if entry["ok"] is not False or is_of_session or entry["message"] not in self._messages:
             self.findings.append(entry)
         self._messages.add(entry["message"])
 
@@ -481,8 +484,21 @@ def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:
         yield finding(f"session {name}", True, "has ended; its pane is kept for review")
     if not os.path.isdir(row["workspace"]):
         yield finding(
-            f"session {name}", False, f"its workspace {row['workspace']} is gone", f"mam forget {name}"
+            f"session {name}",
+            False,
+            f"its workspace {row['workspace']} is gone",
+            _way_to_workspace(context, row),
         )
+
+
+def _way_to_workspace(context: Context, row: Row) -> str:
+    """Return how a session gets its workspace back. Without one it cannot be resumed."""
+    if (place := former_place_of(context, row["workspace"])) is not None:
+        return f"this root was moved from {place.root}; let the former path lead here: {place.command}"
+    make = f"mkdir -p {quote(row['workspace'])} makes the directory again"
+    if is_running(row):
+        return f"{make}: without it mam cannot resume the session after its end"
+    return f"{make}, so that mam can resume the session; mam forget {row['name']} removes its row"
 
 
 def _left_running(context: Context) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
 from mam.adapters.tmux.error_translation import NoAnswer
 from mam.app.context import own_command, resident_start_and_lock
+from mam.app.context.former_places import former_place_of
 from mam.app.context.liveness import find_pane, identity_of
 from mam.app.jobs.find import is_open
 from mam.app.observation import versions
@@ -104,14 +105,17 @@ def find_program(context: Context, kind: Kind, command: list[str], environ: dict
     raise AgentMissing(f"the program '{program}' is not on PATH", hint=hint)
 
 
-def check_workspace(workspace: str) -> str:
+def check_workspace(context: Context, workspace: str) -> str:
     """Return the real path of a workspace that exists."""
-    if not os.path.isdir(workspace):
+    if os.path.isdir(workspace):
+        return os.path.realpath(workspace)
+    problem = f"the workspace {workspace} does not exist or is not a directory"
+    if (place := former_place_of(context, workspace)) is not None:
         raise InvalidPath(
-            f"the workspace {workspace} does not exist or is not a directory",
-            hint="make this directory again, or start a session in another one",
+            f"{problem}: this root was moved from {place.root} to {context.paths.root}",
+            hint=f"let the former path lead here: {place.command}",
         )
-    return os.path.realpath(workspace)
+    raise InvalidPath(problem, hint="make this directory again, or start a session in another one")
 
 
 def new_launch_file(context: Context, session_id: str) -> str:

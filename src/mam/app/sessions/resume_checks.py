@@ -110,7 +110,7 @@ class ResumeChecks:
 
     def check_workspace(self) -> None:
         """Refuse a session whose workspace is gone."""
-        launch.check_workspace(self.row["workspace"])
+        launch.check_workspace(self.context, self.row["workspace"])
 
     def check_command(self) -> None:
         """Refuse a command that mam has not launched as it is."""
