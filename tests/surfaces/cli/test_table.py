@@ -7,6 +7,8 @@ import pytest
 
 from mam.surfaces.cli import render_listing, render_sessions, table
 from mam.surfaces.cli.style import Paint
+from mam.surfaces.cli.verbs import backup, log
+from mam.surfaces.cli.verbs.job import render_jobs
 from mam.surfaces.cli.verbs.read import fit
 
 
@@ -90,6 +92,83 @@ def test_a_narrow_terminal_keeps_what_matters():
     assert "JOB" not in lines[0]
     assert "demo-app-creator-claude" in lines[1]
     assert "waiting 8s permission" in lines[1]
+
+
+LONG = "demo-app-creator-with-a-long-name-claude"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_argument_of_another_verb_is_cut(width):
+    job = "delegate-20261119-101112-abcdef"
+    path = (
+        "/home/somebody/.local/state/mam/0123456789abcdef/backups/0123456789abcdef/2026-11-19T103200Z.db.gz"
+    )
+    copy = {"age": 4.0, "size": 4096, "reason": "change", "path": path}
+    tables = {
+        LONG: render_sessions.table([entry(LONG, role="developer", job=job)], paint(width)),
+        path: backup.show([copy], paint(width)),
+        job: render_jobs.table([listed_job(job_id=job)], paint(width)),
+    }
+    for argument, lines in tables.items():
+        assert argument in lines[1]
+        assert max(map(table.width_of, lines)) <= width or lines[1].endswith(path)
+
+
+def listed_job(**fields):
+    """Return a job as `job list` has it."""
+    job = {
+        "job_id": "j_1",
+        "status": "running",
+        "agent": "claude",
+        "agent_session": LONG,
+        "last_event_at": "2026-11-19T10:32:33Z",
+        "prompt": "make the tests of the shop pass, and say what was wrong",
+    }
+    return {**job, **fields}
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 140])
+@pytest.mark.parametrize(
+    "shown",
+    [
+        lambda made: render_sessions.table([entry(LONG, role="developer", job="j_1", drift="A")], made),
+        lambda made: render_jobs.table([listed_job()], made),
+        lambda made: log.show([log_entry()], made),
+    ],
+    ids=["ls", "job list", "log"],
+)
+def test_columns_are_left_out_whole_and_with_a_sign(shown, width):
+    whole, lines = shown(paint())[0].replace("LAST EVENT", "LAST_EVENT"), shown(paint(width))
+    *titles, last = lines[0].replace("LAST EVENT", "LAST_EVENT").split()
+    if last == "…":
+        assert len(titles) < len(whole.split())
+    else:
+        titles.append(last)
+        assert titles == whole.split()
+    assert set(titles) <= set(whole.split())
+    date = re.search("2026-11-19[^ ]*", lines[1])
+    assert date is None or date[0] == "2026-11-19T10:32:33Z"
+
+
+def log_entry():
+    """Return an entry of the log."""
+    entry = {"at": "2026-11-19T10:32:33Z", "by": "user", "verb": "stop", "session": LONG, "reason": "restart"}
+    return {**entry, "detail": {}}
+
+
+def test_a_narrow_listing_keeps_name_status_and_activity():
+    lines = render_sessions.table(
+        [entry("demo-app-creator-claude", job="delegate-20261119-101112", drift="A")], paint(60)
+    )
+    assert lines[0].split() == ["NAME", "STATUS", "ACTIVITY", "DRIFT", "…"]
+    assert lines[1].split() == ["demo-app-creator-claude", "running", "idle", "8s", "A"]
+
+
+def test_a_frame_has_no_line_beyond_the_edge():
+    frame = paint(30)
+    frame.wraps = False
+    lines = render_sessions.table([entry(LONG)], frame)
+    assert max(map(table.width_of, lines)) <= 30
 
 
 def test_colours_change_no_width():

@@ -61,6 +61,8 @@ def _frame(call: Invocation, filters: dict[str, Any], is_filtered: bool) -> str:
     from mam.surfaces.cli.render_listing import show
 
     paint = call.paint()
+    # The lines are counted.
+    paint.wraps = False
     workspace = call.fleet.workspace
     warnings: list[str] = []
     call.fleet.on_warning(warnings.append)

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.table import Cell
 
 COLUMNS = (
-    Column("NAME", least=16, rank=6),
-    Column("AGENT", least=6, rank=4),
-    Column("ROLE", least=6, rank=3, may_go=True),
-    Column("STATUS"),
-    Column("ACTIVITY", least=22, rank=7, from_end=True),
-    Column("TMUX", may_go=True),
-    Column("RESUME", least=9, rank=1, may_go=True, from_end=True),
-    Column("JOB", least=8, rank=2, may_go=True),
-    Column("DRIFT", may_go=True),
+    Column("NAME"),
+    Column("AGENT", least=6, rank=3, worth=4),
+    Column("ROLE", least=6, rank=2, may_go=True, worth=2),
+    Column("STATUS", worth=7),
+    Column("ACTIVITY", least=8, rank=4, from_end=True),
+    Column("TMUX", may_go=True, worth=3),
+    Column("RESUME", least=9, rank=1, may_go=True, from_end=True, worth=1),
+    Column("JOB", may_go=True, worth=5),
+    Column("DRIFT", may_go=True, worth=6),
 )
 _STATUS_STYLES: dict[str, str] = {
     Status.RUNNING: "green",

@@ -14,10 +14,11 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 class Paint:
     """The colours and the width of one stream: `paint(text, "red")` returns the coloured text.
 
-    Without colours it returns the plain text. `width` is None if lines are not cut.
+    Without colours it returns the plain text. `width` is None if lines are not cut. `wraps` tells that a line
+    may be longer than the terminal is wide, and so take several of its lines.
     """
 
-    __slots__ = ("colours", "width")
+    __slots__ = ("colours", "width", "wraps")
 
     def __init__(self, stream: Any) -> None:
         """Find out what the stream and the environment allow."""
@@ -28,6 +29,7 @@ class Paint:
             and os.environ.get("TERM") not in (None, "", "dumb")
         )
         self.width = _columns(stream) if on_terminal else None
+        self.wraps = True
 
     def __call__(self, text: str, style: str | None) -> str:
         """Return the text in a style; styles may be joined with a space."""

@@ -1,4 +1,7 @@
-"""Tables for people: columns are as wide as their texts, and narrower if the terminal is too narrow."""
+"""Tables for people: columns are as wide as their texts. On a narrow terminal some shrink or are left out.
+
+What is an argument of another verb, such as a name, is never cut, and neither is a time.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,31 @@ if TYPE_CHECKING:
 
 GAP = "  "
 EMPTY = "-"
+LEFT_OUT = "…"
 
 
 class Column:
-    """One column: its title, and how it shrinks on a narrow terminal.
+    """One column: its title, and what becomes of it on a narrow terminal.
 
-    It may shrink to the width `least` (0: it never shrinks); columns of the lowest `rank` shrink first.
+    It may shrink to the width `least` (0: it is never cut); columns of the lowest `rank` shrink first.
     `may_go` removes it before that if all its cells are empty. `from_end` cuts texts at their end instead of
-    in the middle.
+    in the middle. If that is not enough, columns of the lowest `worth` are left out first (0: never).
     """
 
-    __slots__ = ("from_end", "least", "may_go", "rank", "title")
+    __slots__ = ("from_end", "least", "may_go", "rank", "title", "worth")
 
     def __init__(
-        self, title: str, *, least: int = 0, rank: int = 0, may_go: bool = False, from_end: bool = False
+        self,
+        title: str,
+        *,
+        least: int = 0,
+        rank: int = 0,
+        may_go: bool = False,
+        from_end: bool = False,
+        worth: int = 0,
     ) -> None:
         self.title = title
+        self.worth = worth
         self.least = least
         self.rank = rank
         self.may_go = may_go
@@ -36,18 +48,26 @@ class Column:
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], paint: Paint) -> list[str]:
-    """Return the lines of a table; the caller has made the texts safe for a terminal."""
+    """Return the lines of a table; the caller has made the texts safe for a terminal.
+
+    A `…` at the end of the titles says that columns are left out. If the columns that are never cut do not
+    fit, their lines are longer than the terminal is wide.
+    """
     indexes = list(range(len(columns)))
     texts = [[column.title, *(row[at][0] for row in rows)] for at, column in enumerate(columns)]
     widths = [max(map(_measure(column), column)) for column in texts]
     if paint.width is None and not paint.colours:
         return _plain(texts, widths)
+    count = len(indexes)
     if paint.width is not None:
         indexes = _without_empty(columns, rows, indexes, widths, paint.width)
-        _shrink(columns, indexes, widths, paint.width)
+        count = len(indexes)
+        indexes, widths = _fitted(columns, indexes, widths, paint.width)
     visible = [columns[at] for at in indexes]
     visible_widths = [widths[at] for at in indexes]
-    lines = [_line([(column.title, "dim") for column in visible], visible, visible_widths, paint)]
+    sign = f"{GAP}{LEFT_OUT}" if len(indexes) < count else ""
+    titles = _line([(column.title, "dim") for column in visible], visible, visible_widths, paint)
+    lines = [titles + paint(sign, "dim")]
     return lines + [_line([row[at] for at in indexes], visible, visible_widths, paint) for row in rows]
 
 
@@ -116,6 +136,23 @@ def _without_empty(
     return indexes
 
 
+def _fitted(
+    columns: Sequence[Column], indexes: list[int], widths: list[int], room: int
+) -> tuple[list[int], list[int]]:
+    """Return which columns are shown, and how wide all are."""
+    all_shown = len(indexes)
+    while True:
+        left = room - (len(GAP + LEFT_OUT) if len(indexes) < all_shown else 0)
+        fitted = list(widths)
+        _shrink(columns, indexes, fitted, left)
+        least_worth = min(
+            (at for at in indexes if columns[at].worth), key=lambda at: columns[at].worth, default=None
+        )
+        if _total(indexes, fitted) <= left or least_worth is None:
+            return indexes, fitted
+        indexes = [at for at in indexes if at != least_worth]
+
+
 def _shrink(columns: Sequence[Column], indexes: list[int], widths: list[int], room: int) -> None:
     over = _total(indexes, widths) - room
     for at in sorted(indexes, key=lambda index: columns[index].rank):
@@ -130,10 +167,11 @@ def _line(cells: Sequence[Cell], columns: Sequence[Column], widths: list[int], p
     parts: list[str] = []
     used = 0
     for (text, style), column, width in zip(cells, columns, widths, strict=True):
-        room = width if paint.width is None else min(width, paint.width - used)
+        room = width if paint.width is None or (column.least == 0 and paint.wraps) else paint.width - used
         if room <= 0:
             # The terminal would wrap blanks and colours beyond its edge into another line.
             break
+        room = min(width, room)
         fitted = cut(text, room) if column.from_end else shorten(text, room)
         parts.append(paint(fitted, style) + " " * (room - width_of(fitted)))
         used += width + len(GAP)

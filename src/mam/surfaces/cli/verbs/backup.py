@@ -69,7 +69,8 @@ def show(copies: list[dict[str, Any]], paint: Paint) -> list[str]:
         Column("AGE"),
         Column("SIZE"),
         Column("REASON"),
-        Column("FILE", least=12, from_end=True),
+        # The argument of mam restore.
+        Column("FILE"),
     )
     rows = [
         [

@@ -86,11 +86,11 @@ def _table(results: list[dict[str, Any]], paint: Paint) -> list[str]:
     from mam.surfaces.cli.table import Column, render
 
     columns = [
-        Column("NAME", least=16, rank=3),
-        Column("AGENT", least=6, rank=2),
-        Column("STATUS"),
+        Column("NAME"),
+        Column("AGENT", least=6, rank=2, worth=2),
+        Column("STATUS", worth=3),
         Column("RESULT"),
-        Column("CONVERSATION", least=9, rank=1, from_end=True),
+        Column("CONVERSATION", least=9, rank=1, from_end=True, worth=1),
     ]
     if any(result.get("run") for result in results):
         columns.append(Column("FORK"))

@@ -45,7 +45,7 @@ def show(document: dict[str, Any], paint: Paint) -> list[str]:
         Column("SOURCE"),
         Column("SAYS"),
         Column("AGE"),
-        Column("DETAIL", least=10, from_end=True),
+        Column("DETAIL", least=10, from_end=True, worth=1),
     )
     rows = []
     for evidence in document["evidence"]:

@@ -45,10 +45,10 @@ def show(entries: list[dict[str, Any]], paint: Paint) -> list[str]:
         return ["the log is empty"]
     columns = (
         Column("AT"),
-        Column("BY"),
+        Column("BY", worth=2),
         Column("VERB"),
-        Column("SESSION", least=12, rank=1),
-        Column("WHY", least=10, from_end=True),
+        Column("SESSION", worth=3),
+        Column("WHY", least=10, from_end=True, worth=1),
     )
     rows = [
         [

@@ -125,11 +125,11 @@ def _table(tasks: list[Document], paint: Paint) -> list[str]:
         return ['no tasks; mam task add "…" --role dev adds one']
     columns = (
         Column("TASK"),
-        Column("STATUS"),
-        Column("ROLE", least=6, rank=2),
-        Column("CLAIMED", least=6, rank=1, may_go=True),
+        Column("STATUS", worth=4),
+        Column("ROLE", least=6, rank=2, worth=2),
+        Column("CLAIMED", may_go=True, worth=3),
         Column("TEXT", least=20, rank=5, from_end=True),
-        Column("RESULT", least=10, rank=4, may_go=True, from_end=True),
+        Column("RESULT", least=10, rank=4, may_go=True, from_end=True, worth=1),
     )
     rows = [
         [

@@ -149,12 +149,12 @@ def _columns() -> tuple[Column, ...]:
     from mam.surfaces.cli.table import Column
 
     return (
-        Column("MEMBER", least=8, rank=3),
-        Column("AGENT", least=6, rank=2),
-        Column("PANE"),
-        Column("STATE"),
-        Column("TASK", may_go=True),
-        Column("CHECKLIST", least=12, rank=1, from_end=True),
+        Column("MEMBER"),
+        Column("AGENT", least=6, rank=2, worth=3),
+        Column("PANE", worth=2),
+        Column("STATE", worth=5),
+        Column("TASK", may_go=True, worth=4),
+        Column("CHECKLIST", least=12, rank=1, from_end=True, worth=1),
     )
 
 

@@ -41,9 +41,9 @@ def table(document: Document, paint: Paint) -> list[str]:
         return [f"no cards on {clean(document['board']['path'], 500)}"]
     columns = (
         Column("CARD"),
-        Column("STATUS"),
-        Column("CLAIMED BY", least=8, rank=1, may_go=True),
-        Column("COMMENTS"),
+        Column("STATUS", worth=3),
+        Column("CLAIMED BY", may_go=True, worth=2),
+        Column("COMMENTS", worth=1),
         Column("TITLE", least=12, rank=2, from_end=True),
     )
     rows = [

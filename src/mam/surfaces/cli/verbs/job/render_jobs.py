@@ -141,10 +141,10 @@ def table(jobs: list[Document], paint: Paint) -> list[str]:
     columns = (
         Column("JOB"),
         Column("STATUS"),
-        Column("AGENT", least=6, rank=3, may_go=True),
-        Column("SESSION", least=12, rank=2, may_go=True),
-        Column("LAST EVENT", may_go=True),
-        Column("PROMPT", least=12, rank=1, from_end=True),
+        Column("AGENT", least=6, rank=3, may_go=True, worth=2),
+        Column("SESSION", may_go=True, worth=4),
+        Column("LAST EVENT", may_go=True, worth=1),
+        Column("PROMPT", least=12, rank=1, from_end=True, worth=3),
     )
     rows = [
         [
