@@ -59,13 +59,19 @@ class Monitor(VerbGroup):
     def attend(
         self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
     ) -> str:
-        """Watch as `run` does; if a resident runs already, first follow it until it ends."""
+        """Watch as `run` does; if a resident runs already, first follow it until it ends.
+
+        Raises RootMissing if it ended because the state of the root is gone, as the next three do.
+        """
         from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
         from mam.app.monitor.follow_resident import watch_root
 
-        return watch_root(
+        self._context.require_registry()
+        reason = watch_root(
             self._context, self._caller, tell, MonitorTimeouts(timeout, idle_timeout), self._access.tasks
         )
+        self._context.require_state()
+        return reason
 
     @watching
     def run_subscribed(
@@ -83,7 +89,7 @@ class Monitor(VerbGroup):
         """
         from mam.app.monitor.broker_subscription import subscribe
 
-        return subscribe(
+        reason = subscribe(
             self._context,
             self._caller,
             broker,
@@ -92,6 +98,8 @@ class Monitor(VerbGroup):
             idle_timeout=idle_timeout,
             tasks=self._access.tasks,
         )
+        self._context.require_state()
+        return reason
 
     @in_own_root
     def once_with_card(self, card: str, *, emit_diff: bool = False, board: str | None = None) -> Document:
@@ -116,7 +124,7 @@ class Monitor(VerbGroup):
         """
         from mam.app.boards.monitor_with_card import monitor
 
-        return monitor(
+        reason = monitor(
             self._context,
             self._caller,
             card,
@@ -126,13 +134,17 @@ class Monitor(VerbGroup):
             idle_timeout=idle_timeout,
             tasks=self._access.tasks,
         )
+        self._context.require_state()
+        return reason
 
     @in_own_root
     def run_as_worker(self, tell: Callable[[Document], None]) -> str:
         """Monitor as the worker of Hermes' dispatcher, until a stop, the time limit or a block."""
         from mam.app.boards.monitor_with_card import work
 
-        return work(self._context, self._caller, tell, self._access.tasks)
+        reason = work(self._context, self._caller, tell, self._access.tasks)
+        self._context.require_state()
+        return reason
 
     @in_own_root
     def dispatch_to_hermes(self) -> Document:

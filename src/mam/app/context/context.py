@@ -277,6 +277,11 @@ class Context:
         if not self.may_look:
             self.root.check()
 
+    def require_state(self) -> None:
+        """Raise RootMissing if the state of the root is gone; for verbs that wait for what happens there."""
+        if self.root.verdict().state == RootState.MISSING:
+            self.root.check()
+
     def require_registry(self) -> None:
         """Raise NoRegistry for a root without a registry."""
         if not self.paths.exists():

@@ -42,6 +42,8 @@ def wait(
 ) -> list[Document]:
     """Return the jobs once all have ended; raise TimedOut at the timeout, which ends no job.
 
+    Raises RootMissing once the state of the root is gone: then nobody can record the end any more.
+
     Without ids it waits for every open job. `tell` gets each new entry of their logs, or each entry after the
     number `after`. `ticker` advances the jobs when it is due, in case no resident runs.
     """
@@ -55,6 +57,7 @@ def wait(
     deadline = None if timeout is None else time.monotonic() + timeout
     with CommitWatch(context) as commits:
         while True:
+            context.require_state()
             # The order matters: if a job has ended here, its last entry is among those that are read next.
             open_ids = _still_open(context, ids)
             for entry in _since(context, last, ids):

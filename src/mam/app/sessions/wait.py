@@ -31,12 +31,27 @@ _LOOK_SECONDS = 0.15
 
 
 def wait(context: Context, target: str, condition: str, *, timeout: float | None = None) -> dict[str, Any]:
-    """Return the status once the condition holds. Raise TimedOut, or PaneGone if it can no longer hold."""
+    """Return the status once the condition holds. Raise TimedOut, or PaneGone if it can no longer hold.
+
+    Raises RootMissing if the state of the root goes meanwhile.
+    """
     pattern = _pattern(condition)
     context.require_own_root()
+    try:
+        return _wait(context, target, condition, pattern, timeout)
+    except MamError:
+        # The row is missing because everything is.
+        context.require_state()
+        raise
+
+
+def _wait(
+    context: Context, target: str, condition: str, pattern: re.Pattern[str] | None, timeout: float | None
+) -> dict[str, Any]:
     deadline = None if timeout is None else time.monotonic() + timeout
     with _Pause(context.view_to_show().find(target)) as pause:
         while True:
+            context.require_state()
             take_in(context)
             row = context.view_to_show().find(target)
             liveness = check_liveness(context, row)

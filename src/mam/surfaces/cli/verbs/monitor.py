@@ -151,10 +151,6 @@ def _work(call: Invocation) -> int:
 
 
 def _stay(call: Invocation) -> int:
-    from mam.core.errors import NoRegistry
-
-    if not call.fleet.exists:
-        raise NoRegistry.in_root(call.fleet.root)
     if call.options.resident:
         return _reside(call)
     idle = call.options.idle_timeout
@@ -209,8 +205,10 @@ def _service(call: Invocation) -> int:
 
 def _reside(call: Invocation) -> int:
     """Run as the resident until no session runs; another resident that was faster will do."""
-    from mam.core.errors import ResidentRuns
+    from mam.core.errors import NoRegistry, ResidentRuns
 
+    if not call.fleet.exists:
+        raise NoRegistry.in_root(call.fleet.root)
     try:
         with _mcp_task(call, awaits=call.options.awaits_client):
             call.fleet.monitor.run(lambda _report: None, while_any=True)
