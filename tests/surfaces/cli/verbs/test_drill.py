@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mam.surfaces.cli.style import Paint
-from mam.surfaces.cli.verbs import drill
+from mam.surfaces.cli.verbs import doctor, drill
 
 
 def result(name, outcome, *reasons, run=None):
@@ -110,3 +110,11 @@ def test_with_real_sessions(run) -> None:
 def test_what_is_refused(run) -> None:
     assert (run("drill", "--timeout", "2m").code, run("drill", "no-such").code) == (64, 1)
     assert run("drill", "--json").json["results"] == []
+
+
+def test_a_command_in_a_hint_is_whole() -> None:
+    command = f"ln -s /{'deep/' * 150}boutique /{'deep/' * 150}shop"
+    lost = result("one", "would_not", (f"the workspace /{'deep/' * 150}shop is gone", command))
+    assert any(line.strip() == command for line in shown(document(lost)))
+    check = {"check": "session one", "ok": False, "message": "its workspace is gone", "mend": command}
+    assert any(line.strip() == command for line in doctor.show([check], Paint(None)))

@@ -37,8 +37,8 @@ def show(checks: list[dict[str, Any]], paint: Paint) -> list[str]:
     for check in checks:
         mark, style = _MARKS[check["ok"]]
         lines.append(
-            f"{paint(f'{mark:<7}', style)}  {clean(check['check']):<{width}}  {clean(check['message'])}"
+            f"{paint(f'{mark:<7}', style)}  {clean(check['check']):<{width}}  {clean(check['message'], 4096)}"
         )
         if check.get("mend") and check["ok"] is not True:
-            lines.append(f"{'':<7}  {'':<{width}}  {paint(clean(check['mend']), 'dim')}")
+            lines.append(f"{'':<7}  {'':<{width}}  {paint(clean(check['mend'], 4096), 'dim')}")
     return lines

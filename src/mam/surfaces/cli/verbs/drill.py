@@ -120,9 +120,9 @@ def _remarks(result: dict[str, Any], paint: Paint) -> Iterator[str]:
     from mam.surfaces.cli.render_sessions import clean
 
     for reason in result["reasons"]:
-        yield f"{clean(result['session'])}: {clean(reason['message'], 500)}"
+        yield f"{clean(result['session'])}: {clean(reason['message'], 4096)}"
         if reason["hint"]:
-            yield f"  {paint(clean(reason['hint'], 500), 'dim')}"
+            yield f"  {paint(clean(reason['hint'], 4096), 'dim')}"
     fork = result.get("run")
     if fork and fork["outcome"] in ("proven", "n/a"):
         yield f"{clean(result['session'])}: {clean(fork['message'], 500)}"
