@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -86,6 +87,31 @@ def test_all_roots_of_the_host(fleet, tmp_path) -> None:
     }
     assert [entry["root"] for entry in document["unreadable"]] == [str(broken)]
     assert [str(edited) in warning for warning in warnings] == [True]
+
+
+def test_all_roots_have_those_whose_state_is_gone(fleet, tmp_path) -> None:
+    fleet.sessions.create("sleep", name="here", args=["1000"])
+    for name in ("copied", "bare", "deleted", "gone for good"):
+        (tmp_path / name).mkdir()
+        with mam.open(str(tmp_path / name)) as other:
+            other.init()
+            if name in ("copied", "deleted"):
+                other.monitor.backup()
+        for folder in (".mam", ".hermes"):
+            shutil.rmtree(tmp_path / name / folder)
+        if name in ("deleted", "gone for good"):
+            (tmp_path / name).rmdir()
+    document = fleet.sessions.ls(all_roots=True)
+    assert [entry["name"] for entry in document["sessions"]] == ["here"]
+    hints = {entry["root"]: entry["hint"] for entry in document["unreadable"]}
+    bare, copied, deleted = (str(tmp_path / name) for name in ("bare", "copied", "deleted"))
+    assert hints == {
+        bare: f"there is no copy of it; mam init --new --workspace {bare} begins anew",
+        copied: f"mam restore --workspace {copied} brings it back",
+        deleted: f"mkdir -p {deleted}; mam restore --workspace {deleted} brings it back",
+    }
+    assert {entry["root_state"] for entry in document["unreadable"]} == {"missing"}
+    assert all("the state of this root is gone" in entry["error"] for entry in document["unreadable"])
 
 
 @pytest.mark.promise("P5")

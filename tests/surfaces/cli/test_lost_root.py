@@ -51,6 +51,20 @@ def test_d3_every_verb_that_reads_says_once_that_the_state_is_gone(lost, workspa
     assert not (workspace / ".mam").exists()
 
 
+def test_a_listing_of_all_roots_names_those_whose_state_is_gone(lost, workspace, tmp_path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    answer = lost("ls", "--all", "--workspace", str(other))
+    assert f"{workspace}: {GONE}" in answer.out
+    assert f"mam init --new --workspace {workspace}" in answer.out
+    (entry,) = answer_of(lost("ls", "--all", "--json", "--workspace", str(other)))["unreadable"]
+    assert (entry["root"], entry["root_state"]) == (str(workspace), "missing")
+
+
+def answer_of(answer):
+    return json.loads(answer.out)
+
+
 def test_d3_a_document_has_the_warning(lost) -> None:
     for verb in ("job list", "task list", "board list", "log"):
         (warning,) = json.loads(lost("--json", *verb.split()).out)["warnings"]

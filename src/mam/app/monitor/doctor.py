@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 from shlex import quote
 
-from mam.adapters.store import backup_file, database, root_paths
+from mam.adapters.store import database
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import jobs, outbox, set_aside
 from mam.adapters.system import program_lookup
@@ -19,6 +19,7 @@ from mam.app.context.resident_start_and_lock import lock, resident_log
 from mam.app.jobs.write_job_files import audit_root
 from mam.app.monitor import backup
 from mam.app.monitor.retention import file_bytes, folder_bytes
+from mam.app.observation import lost_roots
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions import left_running
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from mam.adapters.tmux.parse import Listing, Pane
     from mam.app.context.context import Context
-    from mam.core.backup_rotation import Copy
     from mam.core.session_row import Row
 
     Finding = dict[str, Any]
@@ -516,18 +516,11 @@ def _roots(context: Context) -> Iterator[Finding]:
         if root == context.paths.root or os.path.exists(registry):
             continue
         # Without a copy nothing can be done. The resident removes copies that have grown old.
-        if copies := _copies_of_root(context, registry):
+        if copies := lost_roots.copies_of(context, registry):
             age = short_age(context.now() - copies[0].made_at)
             message = f"the state of {root} is gone; the newest copy of it was made {age} ago"
-            folder = "" if os.path.isdir(root) else f"mkdir -p {quote(root)}; "
-            mend = f"{folder}mam restore --workspace {quote(root)} brings it back, if you want it back"
+            mend = f"{lost_roots.way_to_restore(root)}, if you want it back"
             yield finding("known root", None, message, mend)
-
-
-def _copies_of_root(context: Context, registry: str) -> list[Copy]:
-    state = root_paths.of_registry(registry).state
-    known = context.user_state.root_at(state)
-    return backup_file.copies(context.user_state.folder, known.id if known else None, state)
 
 
 def _server_option(server: str) -> str:

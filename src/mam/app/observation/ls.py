@@ -8,6 +8,7 @@ from mam.adapters.store import root_paths
 from mam.app.context.context import Context
 from mam.app.context.liveness import check_all_liveness, request_listings
 from mam.app.observation import activity, conversations
+from mam.app.observation.lost_roots import way_back
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.activity import IDLE, WAITING
 from mam.core.attention import attention
@@ -15,6 +16,7 @@ from mam.core.drift_detection import drift_class
 from mam.core.errors import MamError, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import OWN
+from mam.core.root_state import RootState
 from mam.core.session_row import current_conversation, is_running, own_id
 
 TYPE_CHECKING = False
@@ -221,25 +223,43 @@ def _resume(
     return conversations.resume_choice(context, row, view.rows, view.identities, view.listed).as_json()
 
 
-def _describe_all_roots(context: Context, fits: Any) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Return the sessions of every known root, and the roots that cannot be read, with their errors."""
+def _describe_all_roots(
+    context: Context, fits: Any
+) -> tuple[list[dict[str, Any]], list[dict[str, str | None]]]:
+    """Return the sessions of every known root, and the roots that cannot be read, with their errors.
+
+    A root whose state is gone is one of these.
+    """
     context.warn_of_root()
     roots = dict(context.user_state.roots())
     roots.setdefault(context.paths.root, context.paths.yaml)
     sessions: list[dict[str, Any]] = []
-    unreadable: list[dict[str, str]] = []
+    unreadable: list[dict[str, str | None]] = []
     for root, registry in sorted(roots.items()):
         root_context = Context(root_paths.of_registry(registry), root, context.environ)
-        if not root_context.paths.exists():
-            continue
         root_context = root_context.replace(warn=context.warn)
         try:
+            if not root_context.paths.exists():
+                if lost := _lost_root(root_context, root, registry):
+                    unreadable.append(lost)
+                continue
             sessions += [
                 {**session, "root": root}
                 for session in describe(root_context, root_context.view_to_show(), fits)
             ]
         except MamError as error:
-            unreadable.append({"root": root, "error": error.message})
+            unreadable.append({"root": root, "root_state": None, "error": error.message, "hint": error.hint})
         finally:
             root_context.close()
     return sessions, unreadable
+
+
+def _lost_root(context: Context, root: str, registry: str) -> dict[str, str | None] | None:
+    """Return a root whose state is gone, with what helps; None if there is nothing to do about it."""
+    refusal = context.root.refusal()
+    if context.root.verdict().state != RootState.MISSING or refusal is None:
+        return None
+    hint = way_back(context, root, registry)
+    if hint is None:
+        return None
+    return {"root": root, "root_state": str(RootState.MISSING), "error": refusal.message, "hint": hint}

@@ -20,8 +20,7 @@ def show(
     On a terminal, a line names the root if the root is not the directory `workspace`.
     """
     sessions = document["sessions"]
-    failed = [f"{clean(root['root'])}: {clean(root['error'])}" for root in document.get("unreadable") or []]
-    lines = [paint(text, "red") for text in failed]
+    lines = _unreadable(document, paint)
     if not sessions:
         if is_filtered:
             return [*lines, "no session matches"]
@@ -37,6 +36,18 @@ def show(
     for root in dict.fromkeys(session["root"] for session in sessions):
         lines += [*([""] if lines else []), paint(clean(root), "bold")]
         lines += table([session for session in sessions if session["root"] == root], paint)
+    return lines
+
+
+def _unreadable(document: dict[str, Any], paint: Paint) -> list[str]:
+    """Return the lines about roots that cannot be shown, without the one of which a warning tells already."""
+    lines: list[str] = []
+    for root in document.get("unreadable") or []:
+        if (root["root"], root.get("root_state")) == (document["root"], RootState.MISSING):
+            continue
+        lines.append(paint(f"{clean(root['root'])}: {clean(root['error'], 4096)}", "red"))
+        if root.get("hint"):
+            lines.append(f"  {paint(clean(root['hint'], 4096), 'dim')}")
     return lines
 
 
