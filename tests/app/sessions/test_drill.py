@@ -19,7 +19,7 @@ from mam.adapters.tmux.client import Tmux
 from mam.app.sessions import drill_run
 from mam.app.sessions.drill import OK, UNPROVEN, WARNING, WOULD_NOT
 from mam.core import caller
-from mam.core.errors import MamError, NotAllowed, Refused, RootForeign
+from mam.core.errors import InvalidSettings, MamError, NotAllowed, Refused, RootForeign
 
 QUICK = ["--speed", "0"]
 
@@ -341,3 +341,18 @@ def test_a_root_of_somebody_else_is_refused(fleet, start) -> None:
     fleet._access.context.root.forget_verdict()
     with pytest.raises(RootForeign):
         fleet.sessions.drill()
+
+
+def test_a_mistake_in_the_settings_is_one_check_of_the_root(fleet, start, home) -> None:
+    start("one")
+    start("two")
+    (home / ".config/mam/config.toml").write_text('keep_lgo = "2w"\n', encoding="utf-8")
+    context = fleet._access.context
+    fleet._access.context = context.replace(settings_environ=dict(context.environ))
+    document = fleet.sessions.drill()
+    (check,) = [entry for entry in document["root"] if not entry["ok"]]
+    assert (check["check"], "there is no setting 'keep_lgo'" in check["message"]) == ("settings", True)
+    assert [result["outcome"] for result in document["results"]] == [OK, OK]
+    assert (document["ok"], document["failed"]) == (2, 0)
+    with pytest.raises(InvalidSettings):
+        fleet.sessions.drill(run=True)

@@ -12,7 +12,7 @@ from mam.adapters.agents.kind import Kind
 from mam.app.observation import conversations
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions.resume_checks import CHECKS, ResumeChecks, as_after_its_end, fork_origin
-from mam.core.errors import MamError, Refused
+from mam.core.errors import InvalidSettings, MamError, Refused
 from mam.core.resume_choice import CACHE, WORKSPACE
 from mam.core.session_row import Status, is_running, own_id
 
@@ -93,9 +93,15 @@ def drill(
     Archived sessions are checked only by name: somebody has put them away.
     """
     context.require_own_root()
+    problem = None
+    try:
+        context.settings()
+    except InvalidSettings as error:
+        # It keeps every session from coming back, and says nothing about the conversation of any.
+        problem, context = error, context.with_default_settings()
     view = context.view_to_show()
     rows = chosen_rows(view, targets, agent)
-    return document_of(context, view, check_sessions(context, caller, view, rows))
+    return document_of(context, view, check_sessions(context, caller, view, rows), problem)
 
 
 def chosen_rows(view: View, targets: Sequence[str], agent: str | None) -> list[Row]:
@@ -126,12 +132,14 @@ def check_sessions(context: Context, caller: Caller, view: View, rows: Iterable[
     return drills
 
 
-def document_of(context: Context, view: View, drills: Sequence[SessionDrill]) -> Document:
-    """Return the results, in the order of the registry, and their numbers."""
+def document_of(
+    context: Context, view: View, drills: Sequence[SessionDrill], problem: InvalidSettings | None = None
+) -> Document:
+    """Return the results, in the order of the registry, and their numbers; `problem` is of the settings."""
     outcomes = [one.outcome for one in drills]
     servers = sorted({one.row["tmux_server"] for one in drills} | {context.server_name(None)})
     return {
-        "root": list(_root_checks(context, view, servers)),
+        "root": list(_root_checks(context, view, servers, problem)),
         "results": [one.as_json() for one in drills],
         "ok": outcomes.count(OK) + outcomes.count(WARNING),
         "unproven": outcomes.count(UNPROVEN),
@@ -139,10 +147,13 @@ def document_of(context: Context, view: View, drills: Sequence[SessionDrill]) ->
     }
 
 
-def _root_checks(context: Context, view: View, servers: Sequence[str]) -> Iterator[Document]:
+def _root_checks(
+    context: Context, view: View, servers: Sequence[str], problem: InvalidSettings | None
+) -> Iterator[Document]:
     """Yield what would stop the resume of every session."""
     yield _root_check("root", context.root.refusal())
     yield _root_check("registry", view.problem)
+    yield _root_check("settings", problem)
     for server in servers:
         try:
             context.tmux(server).require_version()

@@ -77,6 +77,8 @@ def drill_run(
     What cannot be removed at once is left to recovery, which the caller runs afterwards.
     """
     context.require_own_root()
+    # Nothing is started with settings that are not valid.
+    context.settings()
     view = context.view_to_show()
     drills = check_sessions(context, caller, view, chosen_rows(view, targets, agent))
     running: deque[_Fork] = deque()
