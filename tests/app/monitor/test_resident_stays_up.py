@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,12 +184,65 @@ def test_e2_residents_that_die_at_once_are_started_less_and_less_often(
         context.user_state.clock = context.clock
         assert state_of(own)["next_start_at"] is None, "by this clock the next start is far in the future"
         shown = shown_by_ls(workspace)
-        assert "no resident runs: 4 starts failed: ValueError: bad; the next change starts one" in shown
+        assert "no resident runs: 4 in a row did not run for a minute: ValueError: bad; the next" in shown
         check = check_of(own)
-        assert (check["ok"], check["message"]) == (False, "none runs: 4 starts failed: ValueError: bad")
+        assert (check["ok"], check["message"]) == (
+            False,
+            "none runs: 4 in a row did not run for a minute: ValueError: bad",
+        )
         assert "residents/" in check["mend"]
         context.user_state.note_good_resident(root_id(own))
         assert starts(root_id(own)) is None
+
+
+class Log:
+    """Writes into the log of the resident of a root as processes do."""
+
+    def __init__(self, fleet) -> None:
+        self.path = Path(resident_start_and_lock.resident_log(fleet._access.context).path)
+
+    def write(self, *lines: str) -> None:
+        self.path.parent.mkdir(exist_ok=True)
+        self.path.write_text("".join(f"2026-11-19T10:00:00Z {line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.mark.starts
+def test_what_ls_says_of_a_resident_that_does_not_run_is_true(fleet, workspace) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        assert state_of(own)["reason"] == "none has been started yet"
+        log, killed = Log(own), "the last one ended without a word, as when it is killed"
+        log.write("[7] the resident has started: mam 1", "[7] the resident has ended: nothing runs any more")
+        assert state_of(own)["reason"] == "the last one has ended: nothing runs any more"
+        log.write("[7] the resident has started: mam 1")
+        assert state_of(own)["reason"] == killed
+        replaced = "[7] the resident has ended: another resident watches this root"
+        log.write("[7] the resident has started: mam 1", "[8] the resident has started: mam 1", replaced)
+        assert state_of(own)["reason"] == killed
+        log.write("[7] the resident has started: mam 1", replaced)
+        assert state_of(own)["reason"] == killed
+        # A start that is under way has written nothing yet.
+        context = own._access.context
+        os.utime(log.path, (1, 1))
+        context.user_state.clock = lambda: context.now() - 30.0
+        assert context.user_state.begin_resident_start(root_id(own))
+        assert state_of(own)["reason"] == killed
+        context.user_state.clock = context.now
+        assert context.user_state.begin_resident_start(root_id(own))
+        assert (state_of(own)["state"], state_of(own)["reason"]) == ("down", None)
+        os.utime(log.path)
+        assert state_of(own)["reason"] == f"2 in a row did not run for a minute: {killed}"
+
+
+def test_nothing_is_said_of_a_resident_where_no_change_could_start_one(fleet, workspace, tmp_path) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    use_residents(workspace)
+    shutil.copytree(workspace, tmp_path / "copy", symlinks=True)
+    with mam.open(str(tmp_path / "copy")) as copied:
+        assert copied.sessions.ls()["root_state"] == "copy"
+        assert state_of(copied) == {**state_of(copied), "state": "not_needed", "reason": None}
+        assert check_of(copied) is None
 
 
 def test_e2_a_task_with_a_bad_record_ends_neither_the_resident_nor_the_others(

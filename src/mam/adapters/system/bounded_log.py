@@ -96,19 +96,42 @@ class BoundedLog:
         """Return False: nobody looks at it now."""
         return False
 
-    def last_line(self, limit: int = 300) -> str | None:
+    def last_line(self, limit: int = 300, *, begun_with: str = "") -> str | None:
         """Return the last line, without time and process; None if there is none.
 
-        A line that is indented, such as a hint, belongs to the one before it.
+        A line that is indented, such as a hint, belongs to the one before it. `begun_with` is what each
+        process writes first: what an earlier one wrote after the last one had begun does not count.
         """
         for path in (self.path, f"{self.path}.1"):
             with suppress(OSError), open(path, "rb", opener=_open_at_once) as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
                 lines = file.read(_TAIL).decode("utf-8", "replace").split("\n")
-                texts = (line.split("] ", 1)[-1] for line in reversed(lines))
-                if text := next((text for text in texts if text.strip() and text[0] != " "), None):
+                if text := _last_text([_parts(line) for line in lines], begun_with):
                     return one_line(text, limit)
         return None
+
+    def changed_at(self) -> float:
+        """Return when something was written last; 0.0 if nothing ever was."""
+        try:
+            return os.stat(self.path).st_mtime
+        except OSError:
+            return 0.0
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """Return the process of a line and its text; what a process printed before it used the log has none."""
+    head, separator, text = line.partition("] ")
+    return (head.rpartition("[")[2], text) if separator else ("", line)
+
+
+def _last_text(lines: list[tuple[str, str]], begun_with: str) -> str | None:
+    own = ""
+    if begun_with:
+        own = next((process for process, text in reversed(lines) if begun_with in text), "")
+    for process, text in reversed(lines):
+        if text.strip() and text[0] != " " and (not own or process in (own, "")):
+            return text
+    return None
 
 
 def _open_at_once(path: str, flags: int) -> int:

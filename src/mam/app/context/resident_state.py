@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 RUNNING, DOWN, OFF, NOT_NEEDED = "running", "down", "off", "not_needed"
 # The line that a resident writes first; one that writes nothing more was killed.
 STARTED = "the resident has started"
+# A resident that ends as it should writes last why. It may give way to another one.
+ENDED, REPLACED = "the resident has ended: ", "another resident watches this root"
+_KILLED = "the last one ended without a word, as when it is killed"
+# After this time, a start that has written nothing has failed.
+_START_SECONDS = 10.0
 
 
 def resident_state(context: Context) -> dict[str, Any]:
@@ -23,6 +28,9 @@ def resident_state(context: Context) -> dict[str, Any]:
     `reason` says what is wrong: of a resident that is down, of an older one, or of one with a task that
     fails. It is None while a resident is being started.
     """
+    if context.root.refusal() is not None:
+        # No change is possible, so none can start one.
+        return _document(NOT_NEEDED)
     holder = residents.lock(context).holder()
     if holder is not None:
         since = holder.get("since")
@@ -48,15 +56,31 @@ def _down(context: Context) -> dict[str, Any]:
     starts = context.user_state.resident_starts(context.root.verdict().id)
     is_resting = starts is not None and starts.is_resting(context.now())
     next_at = stamp(starts.next_at) if starts is not None and is_resting else None
-    if starts is not None and starts.count == 1 and is_resting:
+    if starts is not None and is_resting and _is_being_started(context, starts.at):
         return _document(DOWN, next_start_at=next_at)
-    failed = "" if starts is None or starts.count == 1 else f"{starts.count} starts failed: "
-    return _document(DOWN, reason=failed + _last_words(context), next_start_at=next_at)
+    words = _last_words(context)
+    if words is None and starts is None:
+        return _document(DOWN, reason="none has been started yet")
+    failed = (
+        "" if starts is None or starts.count == 1 else f"{starts.count} in a row did not run for a minute: "
+    )
+    return _document(DOWN, reason=failed + (words or _KILLED), next_start_at=next_at)
 
 
-def _last_words(context: Context) -> str:
-    text = residents.resident_log(context).last_line()
-    return "it ended without a word, as when it is killed" if not text or STARTED in text else text
+def _is_being_started(context: Context, since: float) -> bool:
+    """Tell whether the resident that was started last has still to write its first line."""
+    return context.now() - since < _START_SECONDS and residents.resident_log(context).changed_at() < since
+
+
+def _last_words(context: Context) -> str | None:
+    """Return how the last resident ended; None without a log."""
+    text = residents.resident_log(context).last_line(begun_with=STARTED)
+    if text is None:
+        return None
+    if STARTED in text or text.endswith(REPLACED):
+        # Whoever took the place of the other has no word of its own in the log.
+        return _KILLED
+    return f"the last one has ended: {text.removeprefix(ENDED)}" if text.startswith(ENDED) else text
 
 
 def _document(state: str, **facts: str | None) -> dict[str, Any]:
