@@ -143,27 +143,33 @@ class Access:
 
     def end(self, *, starts_resident: bool = True) -> None:
         """Conclude a change: publish what it recorded, if no resident runs, and see to it that one does."""
-        from mam.app.context.former_places import note_place
-
         if self.context.root.refusal() is not None:
             # The database of somebody else may name any broker.
             return
-        note_place(self.context)
         self._publish()
         if starts_resident:
             self.start_resident()
 
     def start_resident(self) -> None:
-        """Start a resident if the root needs one and has none; a failure is only a warning."""
+        """Start a resident if the root needs one and has none; a failure is only a warning.
+
+        It comes after every change. It also records where the root is, and warns of wrong settings.
+        """
+        from mam.app.context.former_places import note_place
         from mam.app.context.resident_start_and_lock import ensure_if_needed
-        from mam.core.errors import MamError, RootRefused
+        from mam.app.context.settings_check import warn_of_settings
+        from mam.core.errors import InvalidSettings, MamError, RootRefused
 
         try:
             if self.context.paths.exists() and self.context.root.refusal() is None:
+                note_place(self.context)
+                warn_of_settings(self.context, is_changing=True)
                 ensure_if_needed(self.context)
         except RootRefused:
             # A verb that changes nothing of the root, such as `skills install`, works here all the same.
             return
+        except InvalidSettings:
+            warn_of_settings(self.context)
         except MamError as error:
             # What the verb was asked for is done, or has its own error.
             self.context.warn(f"mam cannot tell whether a resident runs: {error.message}")
@@ -264,8 +270,11 @@ def in_own_root(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatena
 
     @functools.wraps(verb)
     def check(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        from mam.app.context.settings_check import warn_of_settings
+
         self._access.check(verb.__qualname__)
         self._access.context.root.check()
+        warn_of_settings(self._context)
         return verb(self, *arguments, **options)
 
     return check

@@ -261,6 +261,12 @@ class Context:
         rows, them = ("1 row is", "it") if count == 1 else (f"{count} rows are", "them")
         self.warn(f"{rows} not shown, because mam cannot have written {them} ({row})")
 
+    def warn_once(self, text: str) -> None:
+        """Warn of a problem that several parts of a verb may meet."""
+        if text not in self._memory:
+            self._memory[text] = True
+            self.warn(text)
+
     @property
     def may_look(self) -> bool:
         """Whether verbs look at what the rows name: tmux servers, files. A foreign root may name anything."""

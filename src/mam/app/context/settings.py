@@ -21,10 +21,15 @@ def load_settings(root: str, environ: Mapping[str, str], warn: Callable[[str], N
 
     `warn` is called once if the root's file has keys that count only in the user's own file.
     """
-    settings, root_file = load_user_settings(environ), os.path.join(root, "mam.toml")
+    settings, (user_file, root_file) = load_user_settings(environ), files(root, environ)
     if ignored := _load(settings, root_file, environ, of_root=True):
-        warn(ignored_in_repository(root_file, ignored, _user_file(environ)))
+        warn(ignored_in_repository(root_file, ignored, user_file))
     return settings
+
+
+def files(root: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the paths of the user's settings file and of the root's."""
+    return _user_file(environ), os.path.join(root, "mam.toml")
 
 
 def load_user_settings(environ: Mapping[str, str]) -> Settings:

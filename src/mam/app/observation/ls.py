@@ -7,13 +7,14 @@ import time
 from mam.adapters.store import root_paths
 from mam.app.context.context import Context
 from mam.app.context.liveness import check_all_liveness, request_listings
+from mam.app.context.settings_check import warn_of_settings
 from mam.app.observation import activity, conversations
 from mam.app.observation.lost_roots import way_back
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.activity import IDLE, WAITING
 from mam.core.attention import attention
 from mam.core.drift_detection import drift_class
-from mam.core.errors import MamError, TerminalsDown
+from mam.core.errors import InvalidSettings, MamError, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import OWN
 from mam.core.root_state import RootState
@@ -54,6 +55,8 @@ def ls(
     `requests` are listings of `request_listings` that are under way.
     """
     status, agent, role = filters.get("status"), filters.get("agent"), filters.get("role")
+    if context.may_look:
+        warn_of_settings(context)
 
     def fits(row: Row) -> bool:
         return (
@@ -81,10 +84,14 @@ def ls(
     return document
 
 
-def _resident(context: Context) -> dict[str, Any]:
+def _resident(context: Context) -> dict[str, Any] | None:
     from mam.app.context.resident_state import resident_state
 
-    return resident_state(context)
+    try:
+        return resident_state(context)
+    except InvalidSettings:
+        # The listing warns of them.
+        return None
 
 
 def watch(
