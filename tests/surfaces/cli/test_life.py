@@ -121,6 +121,17 @@ class TestStopAndResume:
         assert after["pane"]["pid"] != before["pane"]["pid"]
         assert after["resume_count"] == 1
 
+    def test_restart_of_all_that_run(self, run, session):
+        assert "name sessions, or give --all" in run("restart").err
+        assert run("restart", session, "--all").code == 64
+        run("create", "--agent", "practice", "--session", "ended", *QUICK)
+        run("stop", "ended")
+        results = run("restart", "--all", "--force", "--json").json["results"]
+        assert [result["target"] for result in results] == [session]
+        assert results[0]["session"]["resume_count"] == 1
+        run("stop", "--all")
+        assert run("restart", "--all").out == "no session is running\n"
+
     def test_several_at_once(self, run, session):
         for name in ("b", "c", "d", "e"):
             run("create", "--agent", "practice", "--session", name, *QUICK)

@@ -14,14 +14,17 @@ DESCRIPTION = "Stop sessions and resume them with their conversations, in the sa
 EXAMPLES = """
   mam restart demo-app-creator-claude
   mam restart api web --reason "new MCP server"
-"""
+  mam restart --all"""
 
 
 def add_options(parser: Parser) -> None:
-    """Add the options: the sessions, the reason, and how to stop them."""
+    """Add the options: the sessions, the reason, and how to stop and start them."""
     from mam.surfaces.cli.parser import add_names, add_run_recorded, span
 
     add_names(parser)
+    parser.add_argument(
+        "--all", action="store_true", help="every running session of this root, four at a time"
+    )
     parser.add_argument("--reason", metavar="TEXT", help="reason, for the log")
     parser.add_argument(
         "--force", action="store_true", help="kill at once instead of asking the agent to exit"
@@ -35,12 +38,15 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Restart each session, and print the results."""
     from mam.core.errors import Usage
+    from mam.core.session_row import Status
     from mam.surfaces.cli import each_session, targets
 
     options = call.options
     names = targets.sessions(call)
-    if not names:
-        raise Usage("name a session", hint="mam ls shows them")
+    if bool(names) == options.all:
+        raise Usage("name sessions, or give --all", hint="mam ls shows the running sessions")
+    if options.all:
+        names = call.fleet.sessions.names(status=[Status.RUNNING])
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
         outcome = fleet.sessions.restart(
@@ -52,4 +58,6 @@ def run(call: Invocation) -> int:
         )
         return each_session.answer(outcome, "restarted")
 
-    return each_session.run(call, names, work, several=len(names) > 1)
+    return each_session.run(
+        call, names, work, several=options.all or len(names) > 1, nothing="no session is running"
+    )
