@@ -125,4 +125,8 @@ class Invocation:
         """Ask a person; return True only if the answer is yes."""
         self.clear_progress()
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+        answer = sys.stdin.readline()
+        if not answer.endswith("\n"):
+            # After ^D the cursor still stands behind the question.
+            print(file=sys.stderr, flush=True)
+        return answer.strip().lower() in ("y", "yes")

@@ -16,7 +16,7 @@ from mam.surfaces.cli.style import Paint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
     from typing import Any, NoReturn
 
@@ -32,6 +32,8 @@ class Parser(argparse.ArgumentParser):
     """An argparse parser that raises Usage instead of printing and exiting."""
 
     has_subcommands = False
+    # Options that another verb has, and what to use instead.
+    ways: Mapping[str, str] | None = None
 
     def chosen(self, options: Namespace) -> Parser:
         """Return the parser of the subcommand that the options name; of a verb without any, this one."""
@@ -52,6 +54,7 @@ class Parser(argparse.ArgumentParser):
         word = arguments[0].partition("=")[0][:60]
         near = get_close_matches(word, list(self._option_string_actions), n=1, cutoff=0.6)
         hint = f"did you mean {near[0]}?" if near else f"{self.prog} --help explains its use"
+        hint = (self.ways or {}).get(word, hint)
         if any(action.dest == word.lstrip("-") for action in self._get_positional_actions()):
             hint = f"the {word.lstrip('-')} has no option; {self.prog} --help shows where it stands"
         problem = "there is no option" if word.startswith("-") else "unexpected argument:"

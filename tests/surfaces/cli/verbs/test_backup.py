@@ -33,6 +33,10 @@ def test_a_file_is_written_where_the_person_is_and_replaced_on_request(run, work
     assert answer.json["has_secrets"] is True
     folder = run("backup", str(workspace))
     assert (folder.code, "is a directory" in folder.err, "--force" in folder.err) == (1, True, False)
+    for options in ((), ("--force",)):
+        dash = run("backup", "-", *options)
+        assert (dash.code, "a copy cannot go to stdout" in dash.err) == (64, True)
+    assert not (workspace / "-").exists()
     inside = run("backup", ".mam/mine.db")
     assert (inside.code, "name a file outside it" in inside.err) == (1, True)
     assert run("backup", "--list").out == "there is no copy yet\n"

@@ -55,6 +55,21 @@ def test_going_back_asks_a_person(run, terminal, copied, workspace) -> None:
     assert run("ls", "--names").out == "one\n"
 
 
+def test_the_end_of_input_at_the_question_is_a_no_on_a_line_of_its_own(terminal, copied) -> None:
+    copy, _job = copied
+    asked = terminal("restore", str(copy))
+    asked.sees("Go back? [y/N]")
+    asked.type("\x04")
+    asked.sees("mam has not changed anything")
+    lines = asked.text().splitlines()
+    assert not any("[y/N]" in line and "mam:" in line for line in lines), lines
+
+
+def test_the_list_of_copies_is_named_where_it_is_looked_for(run) -> None:
+    answer = run("restore", "--list")
+    assert (answer.code, "mam backup --list" in answer.err, "--registry" in answer.err) == (64, True, False)
+
+
 def test_a_damaged_database_says_what_came_from_where(run, copied, workspace) -> None:
     copy, _job = copied
     page = page_of(workspace, "sessions")

@@ -42,6 +42,8 @@ def run(call: Invocation) -> int:
             raise Usage("--list takes no FILE and no other option", hint="mam backup --list")
         copies = call.fleet.monitor.backups()
         return call.say({"copies": copies}, *([] if call.as_json else show(copies, call.paint())))
+    if options.file == "-":
+        raise Usage("a copy cannot go to stdout", hint="name a file: mam backup FILE (./- is a file, too)")
     if options.file is not None:
         copy = call.fleet.monitor.backup_to(
             options.file, with_secrets=options.with_secrets, force=options.force

@@ -31,6 +31,7 @@ EXAMPLES = """
 
 def add_options(parser: Parser) -> None:
     """Add the copy, and how to go on."""
+    parser.ways = {"--list": "mam backup --list shows the copies"}
     parser.add_argument("file", metavar="FILE", nargs="?", help="a copy; without it, see above")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
