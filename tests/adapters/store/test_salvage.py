@@ -303,6 +303,21 @@ def test_a_damaged_copy_is_noted_and_the_rest_comes_back(filled, tmp_path) -> No
     target.close()
 
 
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 100_000, "{"], ids=["digits", "deep", "cut"])
+def test_a_copy_with_an_id_that_is_not_readable_still_fills_the_gaps(filled, tmp_path, value) -> None:
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(filled.copy, copy)
+    connection = sqlite3.connect(copy)
+    connection.execute("UPDATE meta SET value=? WHERE key='root_id'", (value,))
+    connection.commit()
+    connection.close()
+    target = fresh(tmp_path / "target.db")
+    report = salvage.salvage(str(filled.path), str(copy), target)
+    assert report.copy_problem is None
+    assert rows_of(target) == filled.rows
+    target.close()
+
+
 def test_the_copy_replaces_a_session_only_if_it_is_newer(filled, salvaged) -> None:
     """The page of some sessions is lost: those that changed since the copy come back as they were."""
     on_page = keys_on_page(filled)

@@ -840,6 +840,6 @@ def _root_id_of(source: sqlite3.Connection) -> str | None:
     row = source.execute("SELECT value FROM meta WHERE key='root_id'").fetchone()
     try:
         value = json.loads(row[0]) if row and isinstance(row[0], str) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, str) and _HEX.match(value) else None

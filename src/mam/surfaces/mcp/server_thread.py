@@ -98,7 +98,7 @@ class Service:
             return (
                 self._fleet.mcp.client(connection, introduction) if isinstance(introduction, dict) else None
             )
-        except (ValueError, OSError, TimeoutError, MamError):
+        except (ValueError, RecursionError, OSError, TimeoutError, MamError):
             return None
 
     async def _serve_client(
