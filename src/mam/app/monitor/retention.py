@@ -224,15 +224,17 @@ def _remove_kept_states(context: Context, roots: _Roots) -> None:
     folder = os.path.join(context.user_state.folder, "kept")
     for name in _names_in(folder):
         match = _KEPT.fullmatch(name)
-        before = roots.before(match[1]) if match else None
-        if before is None:
-            continue
-        try:
-            if os.stat(os.path.join(folder, name), follow_symlinks=False).st_mtime < before:
-                delete_files.remove(folder, name)
-        except (OSError, MamError):
-            # It stays, and a person may delete it.
-            continue
+        _remove_if_old(folder, name, roots.before(match[1]) if match else None)
+
+
+def _remove_if_old(folder: str, name: str, before: float | None) -> None:
+    """Remove an entry that was changed last before a time; without a time it stays."""
+    try:
+        if before is not None and os.lstat(os.path.join(folder, name)).st_mtime < before:
+            delete_files.remove(folder, name)
+    except (OSError, MamError):
+        # It stays, and a person may delete it.
+        return
 
 
 def _remove_states_kept_beside(context: Context, before: float) -> None:
@@ -274,15 +276,7 @@ def _remove_traces_of_residents(context: Context, roots: _Roots) -> None:
     folder = context.user_state.resident_logs
     for name in _names_in(folder):
         match = _RESIDENT_LOG.fullmatch(name)
-        before = roots.before_lost(match[1]) if match else None
-        if before is None:
-            continue
-        try:
-            if os.stat(os.path.join(folder, name), follow_symlinks=False).st_mtime < before:
-                delete_files.remove(folder, name)
-        except (OSError, MamError):
-            # It stays, and a person may delete it.
-            continue
+        _remove_if_old(folder, name, roots.before_lost(match[1]) if match else None)
     for root_id, at in context.user_state.last_resident_starts().items():
         before = roots.before_lost(root_id)
         if before is not None and at < before:
