@@ -67,9 +67,9 @@ class Monitor(VerbGroup):
         from mam.app.monitor.follow_resident import watch_root
 
         self._context.require_registry()
-        reason = watch_root(
-            self._context, self._caller, tell, MonitorTimeouts(timeout, idle_timeout), self._access.tasks
-        )
+        limits = MonitorTimeouts(timeout, idle_timeout)
+        with self._context.noticing_lost_state():
+            reason = watch_root(self._context, self._caller, tell, limits, self._access.tasks)
         self._context.require_state()
         return reason
 

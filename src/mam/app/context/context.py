@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import mam
 from mam.adapters.store import root_paths
@@ -26,7 +26,7 @@ from mam.core.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import TypedDict, Unpack
 
     from mam.adapters.agents.kind import Kind
@@ -288,9 +288,22 @@ class Context:
         if self.root.verdict().state == RootState.MISSING:
             self.root.check()
 
+    @contextmanager
+    def noticing_lost_state(self) -> Iterator[None]:
+        """Raise RootMissing in the place of any other error, if the state of the root is gone by then.
+
+        A row is missing because everything is, or a database was moved while it was opened.
+        """
+        try:
+            yield
+        except MamError:
+            self.require_state()
+            raise
+
     def require_registry(self) -> None:
-        """Raise NoRegistry for a root without a registry."""
+        """Raise NoRegistry for a root without a registry; RootMissing if it had one."""
         if not self.paths.exists():
+            self.require_state()
             raise NoRegistry.in_root(self.paths.root)
 
     def tmux(self, server: str) -> Tmux:

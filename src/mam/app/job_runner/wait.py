@@ -43,17 +43,28 @@ def wait(
     """Return the jobs once all have ended; raise TimedOut at the timeout, which ends no job.
 
     Raises RootMissing once the state of the root is gone: then nobody can record the end any more.
-
     Without ids it waits for every open job. `tell` gets each new entry of their logs, or each entry after the
     number `after`. `ticker` advances the jobs when it is due, in case no resident runs.
     """
-    context.require_own_root()
-    ids = list(dict.fromkeys(job_ids)) or [
-        summary["job_id"] for summary in documents(context, folder, only_open=True)
-    ]
-    for job_id in ids:
-        ensure_in_ledger(context, job_id, folder)
-    last = context.registry.peek(jobs.newest, 0) if after is None else after
+    with context.noticing_lost_state():
+        context.require_own_root()
+        ids = list(dict.fromkeys(job_ids)) or [
+            summary["job_id"] for summary in documents(context, folder, only_open=True)
+        ]
+        for job_id in ids:
+            ensure_in_ledger(context, job_id, folder)
+        last = context.registry.peek(jobs.newest, 0) if after is None else after
+        return _wait(context, ids, tell, last, timeout, ticker)
+
+
+def _wait(
+    context: Context,
+    ids: Sequence[str],
+    tell: Callable[[Document], None],
+    last: int,
+    timeout: float | None,
+    ticker: Ticker | None,
+) -> list[Document]:
     deadline = None if timeout is None else time.monotonic() + timeout
     with CommitWatch(context) as commits:
         while True:

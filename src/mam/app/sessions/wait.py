@@ -36,13 +36,9 @@ def wait(context: Context, target: str, condition: str, *, timeout: float | None
     Raises RootMissing if the state of the root goes meanwhile.
     """
     pattern = _pattern(condition)
-    context.require_own_root()
-    try:
+    with context.noticing_lost_state():
+        context.require_own_root()
         return _wait(context, target, condition, pattern, timeout)
-    except MamError:
-        # The row is missing because everything is.
-        context.require_state()
-        raise
 
 
 def _wait(
