@@ -168,9 +168,8 @@ def test_it_ends_with_its_root(fleet, monitor, workspace, until, tmp_path) -> No
     fleet.close()
     workspace.rename(tmp_path / "moved")
     # At the latest its next full pass finds nothing.
-    ended(running, 90)
-    assert running.returncode == 1
-    assert "the state of this root is gone" in running.stderr.read()
+    _, said = ended(running, 90)
+    assert (running.returncode, "the state of this root is gone" in said) == (1, True)
 
 
 def process_environment(pid):
