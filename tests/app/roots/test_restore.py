@@ -416,6 +416,8 @@ def test_an_older_copy_serves_where_the_newest_is_not_readable(root, workspace, 
     assert document["file"] == restored(f"{older}.gz")
     assert Path(document["file"]).exists()
     assert document["kept"] is None
+    entries = [entry for entry in reopened().sessions.log() if entry["verb"] == "restore"]
+    assert [entry["detail"]["kept"] for entry in entries] == [None]
     assert reopened().sessions.names() == ["one"]
 
 

@@ -43,6 +43,13 @@ class StateReplacement:
         # The inode of the new folder, by which the user state will know the root.
         self.inode = 0
 
+    @property
+    def keeps_something(self) -> bool:
+        """Whether anything is in the folder `kept` after the replacement; to be asked after `begin`."""
+        return os.path.lexists(self.former.state) or (
+            os.path.isdir(self.kept) and bool(os.listdir(self.kept))
+        )
+
     def begin(self) -> None:
         """Make the new folder, and keep what a crash left in its place."""
         with database.errors(self.former.state):

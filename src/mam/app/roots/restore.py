@@ -379,7 +379,7 @@ class _Restore(StateRebuild):
                 None,
                 _COMMAND,
                 file=source.path if source is not None else None,
-                kept=self.replacement.kept,
+                kept=self.replacement.kept if self.replacement.keeps_something else None,
             )
 
     def _job_facts(self, source: Source) -> Document:
