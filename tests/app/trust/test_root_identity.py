@@ -418,3 +418,24 @@ def test_d8_a_session_is_no_user_in_another_root(fleet, tmp_path, tmux_server, u
     (tmp_path / "go").touch()
     until(said.exists)
     assert "it runs in a session of another root" in said.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("loss", ["moved", "emptied"])
+def test_d3_a_state_that_goes_between_two_looks_is_gone(
+    fleet, workspace, tmp_path, monkeypatch, loss
+) -> None:
+    """Its database was there when mam looked, and is not when mam opens it."""
+    fleet.init()
+    with mam.open(str(workspace)) as own:
+        identity = own._access.context.root
+        connect = identity.connect
+
+        def lose_and_connect():
+            if loss == "moved":
+                (workspace / ".mam").rename(tmp_path / "away")
+            else:
+                (workspace / ".mam" / "state.db").write_bytes(b"")
+            return connect()
+
+        monkeypatch.setattr(identity, "connect", lose_and_connect)
+        assert identity.verdict().state == "missing"

@@ -85,15 +85,24 @@ class RootIdentity:
 
     def verdict(self) -> RootVerdict:
         """Return what the root is; looked up again after its folder or its database was replaced."""
-        seen = (database.identity(self.paths.state), database.identity(self.paths.db))
+        seen = self._identities()
         if self._verdict is None or seen != self._seen or self._is_old(self._verdict):
             self.safety.check_owners()
-            self._verdict = self._judge()
+            try:
+                self._verdict = self._judge()
+            except (Damaged, Unavailable):
+                # The state may have been moved or deleted between two looks.
+                if seen == (seen := self._identities()):
+                    raise
+                self._verdict = self._judge()
             if self._verdict.state == RootState.FOREIGN:
                 # Another process may have made the root between two looks.
                 self._verdict = self._judge()
             self._seen, self._judged_at = seen, self.clock()
         return self._verdict
+
+    def _identities(self) -> tuple[object, object]:
+        return database.identity(self.paths.state), database.identity(self.paths.db)
 
     def _is_old(self, verdict: RootVerdict) -> bool:
         """Tell whether another process may have changed since what a root of others is to this user's mam."""
