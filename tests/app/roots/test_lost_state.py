@@ -13,6 +13,7 @@ import mam
 from mam.adapters.store import backup_file, database
 from mam.app.context.resident_start_and_lock import lock
 from mam.app.monitor import backup
+from mam.app.roots import restore as restoring
 from mam.core.errors import DiskFull, MamError, Refused, RootMissing
 
 # Most of them run a resident or an agent.
@@ -70,7 +71,7 @@ def test_d3_an_emptied_database_is_restored(fleet, agent, workspace, reopened) -
 def test_d3_an_emptied_database_is_restored_under_a_resident(
     fleet, agent, workspace, reopened, monitor, until
 ) -> None:
-    """The last process that closes the database may write it back: then the state is sound again."""
+    """The resident has it open, and SQLite may write it back from its log: then the state is sound again."""
     copy_now(fleet)
     running = monitor()
     until(lambda: holder(reopened()))
@@ -80,11 +81,31 @@ def test_d3_an_emptied_database_is_restored_under_a_resident(
         assert document.get("written_back") or document["sessions_still_running"] == ["a"]
     except Refused as error:
         assert "is sound" in error.message
-    until(lambda: running.poll() is not None)
+    else:
+        until(lambda: running.poll() is not None)
     again = reopened()
     assert again.sessions.ls()["root_state"] == "known"
     assert again.messages.send("a", "after", timeout=20)["state"] == "submitted"
     assert said(again, "a") == ["before", "after"]
+
+
+def test_d3_a_database_that_is_written_back_needs_no_copy(fleet, workspace, reopened, monkeypatch) -> None:
+    """As SQLite does when the resident closes it, if its log has every page."""
+    fleet.init()
+    fleet.tasks.add("of before", role="developer")
+    fleet.close()
+    database_file = workspace / ".mam" / "state.db"
+    content = database_file.read_bytes()
+    database_file.write_bytes(b"")
+
+    def write_back(_context) -> bool:
+        database_file.write_bytes(content)
+        return True
+
+    monkeypatch.setattr(restoring.resident_start_and_lock, "end", write_back)
+    document = reopened().restore()
+    assert document == {"registry": document["registry"], "changed": True, "written_back": True}
+    assert [task["text"] for task in reopened().tasks.list()["tasks"]] == ["of before"]
 
 
 def test_d3_a_resident_ends_when_its_database_is_emptied(
@@ -92,8 +113,10 @@ def test_d3_a_resident_ends_when_its_database_is_emptied(
 ) -> None:
     running = monitor()
     until(lambda: holder(reopened()))
-    (workspace / ".mam" / "state.db").write_bytes(b"")
-    until(lambda: running.poll() is not None)
+    database_file = workspace / ".mam" / "state.db"
+    database_file.write_bytes(b"")
+    # SQLite may write it back: then nothing was lost.
+    until(lambda: running.poll() is not None or database_file.stat().st_size)
 
 
 def test_d3_a_root_whose_database_was_emptied_begins_anew_under_a_resident(
@@ -103,7 +126,8 @@ def test_d3_a_root_whose_database_was_emptied_begins_anew_under_a_resident(
     monitor()
     until(lambda: holder(reopened()))
     (workspace / ".mam" / "state.db").write_bytes(b"")
-    assert reopened().init_new()["changed"]
+    # Nothing to do if SQLite has written it back meanwhile.
+    reopened().init_new()
     again = reopened()
     again.tasks.add("something", role="developer")
     assert [task["text"] for task in again.tasks.list()["tasks"]] == ["something"]
