@@ -78,6 +78,16 @@ class TestPanes:
         private.raw("new-session", "-d", "-t", "=a", "-s", "b")
         assert [listed.id for listed in tmux.panes().panes] == [pane.id]
 
+    def test_a_server_without_sessions_has_no_panes(self, private, tmux):
+        """So is each server for a moment after its last session, until it has ended."""
+        pane = private.start()
+        private.raw("set-option", "-s", "exit-empty", "off")
+        private.raw("kill-session", "-t", pane.session_id)
+        listing = tmux.panes()
+        assert (listing.confirmed, listing.panes, listing.error) == (True, [], None)
+        assert tmux.ask_briefly()().confirmed
+        private.raw("kill-server")
+
     def test_a_server_that_does_not_answer_is_unknown(self, frozen, tmux):
         listing = tmux.panes()
         assert not listing.confirmed and listing.panes == []

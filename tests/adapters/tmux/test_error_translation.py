@@ -26,6 +26,7 @@ LINES = [
     ("error connecting to /tmp/tmux-0/x (Permission denied)", TerminalsDown),
     ("error connecting to /tmp/tmux-0/x (Resource temporarily unavailable)", TerminalsDown),
     ("error connecting to /tmp/tmux-0/x (File name too long)", TerminalsDown),
+    ("no current target", NoServer),
     ("can't find pane: %99", PaneGone),
     ("can't find session: $9", PaneGone),
     ("can't find window: @77", PaneGone),

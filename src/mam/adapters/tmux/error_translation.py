@@ -1,7 +1,7 @@
 """Turns the error messages of tmux into errors of mam.
 
 PaneGone
-  NoServer      no server runs under that name, so certainly none of its panes exists
+  NoServer      no server runs under that name, or one without sessions: certainly it has no pane
   PaneInMode    the pane exists, but somebody scrolls or searches in it
   PaneChanged   the pane exists, but its cursor has moved since mam looked at it
   InTheWay      the pane exists, but a dialog or a draft is in the way (`app/messages/enter_text.py`)
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NoServer(PaneGone):
-    """No tmux server runs under that name."""
+    """No tmux server runs under that name, or it has no session."""
 
 
 class PaneInMode(PaneGone):
@@ -62,6 +62,9 @@ def from_stderr(text: str, subcommand: str, server: str) -> MamError:
     connecting = line.startswith("error connecting")
     if line.startswith("no server running") or (connecting and line.endswith(_ABSENT)):
         return NoServer(f"no tmux server {server} is running")
+    if line.startswith("no current target"):
+        # For a moment a server that is about to end answers although it has no session any more.
+        return NoServer(f"tmux server {server} has no session")
     if line.startswith(_GONE):
         return PaneGone(f"tmux: {one_line(line, 200)}")
     if line.startswith("duplicate session"):
