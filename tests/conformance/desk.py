@@ -141,6 +141,11 @@ class Desk:
                 self.tmux.keys(look.pane_id, ["Enter"], mark=session.id, at=look.cursor)
         return False
 
+    def box(self, session: mam.Session) -> str | None:
+        """Return what the input box has: `empty`, `draft`, or None where it is not seen."""
+        row = self.fleet.sessions.get(session.id).row
+        return look_at_pane(self.fleet._access.context, row).screen_state.box
+
     def press(self, session: mam.Session, *keys: str) -> None:
         pane = self.fleet.sessions.get(session.id).row["pane"]["id"]
         for key in keys:

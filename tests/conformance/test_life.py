@@ -190,6 +190,8 @@ def test_words_for_an_agent_that_works(desk: Desk) -> None:
     desk.model.answer(Say("one\n\ntwo\n\nthree\n\nfour is the last\n", midway=held))
     desk.say(session, "count slowly once more")
     desk.becomes(session, "working")
+    # The turn may begin before the program has cleared its box, and then a draft is in the way first.
+    wait_for(lambda: desk.box(session) != "draft", session.read)
     done = session.send("and then this")
     if desk.fleet._access.context.kind(desk.kind).queues:
         assert done["state"] == "queued", done
