@@ -25,7 +25,7 @@ from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of
 from mam.app.context.resident_start_and_lock import has_resident, lock, resident_log
-from mam.app.context.resident_state import STARTED
+from mam.app.context.resident_state import ENDED, REPLACED, STARTED
 from mam.app.context.setting_aside import reason_of
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
@@ -69,7 +69,6 @@ _LONGEST_LOOK = 1.0
 # full timeout.
 _BRIEF, _NOW_AND_THEN = 0.5, 10
 _STOPPED, _ROOT_GONE = "the monitor was told to stop", "the root is gone"
-_REPLACED = "another resident watches this root"
 _LONGEST_FAILING = 500
 # Seconds until an error that comes again is logged again.
 _LOGGED_SECONDS = 3600.0
@@ -79,7 +78,7 @@ _SPOOL, _STATE, _STORE = "spool", "state", "store"
 
 
 def _other_runs() -> ResidentRuns:
-    return ResidentRuns(_REPLACED, hint="mam monitor follows it")
+    return ResidentRuns(REPLACED, hint="mam monitor follows it")
 
 
 class Resident:
@@ -174,7 +173,7 @@ class Resident:
 
     def _note_end(self, reason: str) -> str:
         """Record why it ends as it should."""
-        self.log.add(f"the resident has ended: {reason}")
+        self.log.add(f"{ENDED}{reason}")
         self._note_well()
         return reason
 
@@ -253,7 +252,7 @@ class Resident:
             # Whoever deletes the whole folder must not find a new file in it.
             return _ROOT_GONE
         with database.errors(self.lock.path):
-            return "" if self.lock.take_again(self._holder) else _REPLACED
+            return "" if self.lock.take_again(self._holder) else REPLACED
 
     def _pass_if_due(self) -> None:
         if self._passes.is_resting():
