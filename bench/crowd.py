@@ -11,6 +11,7 @@ from mam.adapters.agents.practice import STORE, Practice
 from mam.adapters.store.tables import evidence
 from mam.adapters.tmux.argv import mark
 from mam.app.context.context import open_context
+from mam.app.context.settings_check import warn_of_settings
 from mam.app.sessions.launch import pane_record
 from mam.core.times import stamp
 
@@ -35,7 +36,8 @@ def settle(stage: Stage, count: int, *, alive: bool, program: str = QUIET) -> Re
     """Register `count` sessions that are idle by their hooks' word; alive ones have a marked pane each."""
     panes = start_panes(stage, count, program) if alive else {}
     store = Practice().stores(stage.environ)
-    registry = open_context(workspace=str(stage.root), environ=stage.environ).registry
+    context = open_context(workspace=str(stage.root), environ=stage.environ)
+    registry = context.registry
 
     def work(draft: Transaction) -> None:
         for number in range(count):
@@ -48,6 +50,7 @@ def settle(stage: Stage, count: int, *, alive: bool, program: str = QUIET) -> Re
             draft.log("user", "create", row)  # type: ignore[arg-type]
 
     registry.change(work)
+    warn_of_settings(context, is_changing=True)
     return registry
 
 

@@ -34,9 +34,11 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used, so that importing mam costs nothing."""
-    from importlib import import_module
+    import sys
 
     if name not in _HOMES:
         raise AttributeError(f"module 'mam' has no attribute {name!r}")
     module, attribute = _HOMES[name]
-    return getattr(import_module(module), attribute)
+    # Not importlib: it imports as much as ten modules of mam, for each command.
+    __import__(module)
+    return getattr(sys.modules[module], attribute)

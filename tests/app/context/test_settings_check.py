@@ -5,7 +5,7 @@ import os
 import pytest
 
 import mam
-from mam.app.context import settings_check
+from mam.app.context import context, settings_check
 from mam.app.monitor import retention
 from mam.core.errors import InvalidSettings
 
@@ -86,6 +86,42 @@ def test_valid_settings_are_read_once(write, warnings_of, monkeypatch, workspace
     os.utime(workspace / "mam.toml")
     warnings_of(lambda own: own.sessions.ls())
     assert len(read) == 2
+
+
+@pytest.fixture
+def resident_in_list(workspace):
+    """Return a function that lists as a command of its own does, and returns what is said of the resident."""
+
+    def look() -> str:
+        with mam.open(str(workspace)) as own:
+            return own.sessions.ls()["resident"]["state"]
+
+    return look
+
+
+def test_a_listing_knows_the_setting_of_the_resident_from_the_record(
+    write, warnings_of, resident_in_list, monkeypatch
+) -> None:
+    write("", resident="off")
+    warnings_of(lambda own: own.tasks.add("something", role="developer"))
+    read: list[str] = []
+    load = context.load_settings
+    monkeypatch.setattr(context, "load_settings", lambda *given: read.append("file") or load(*given))
+    assert (resident_in_list(), read) == ("off", [])
+    write("# another", resident="auto")
+    assert (resident_in_list(), read) == ("down", ["file"])
+
+
+def test_a_record_of_an_older_mam_lacks_the_setting(write, warnings_of, resident_in_list, fleet) -> None:
+    write("", resident="off")
+    warnings_of(lambda own: own.tasks.add("something", role="developer"))
+
+    def shorten(transaction):
+        record = transaction.meta("valid_settings")
+        transaction.set_meta("valid_settings", {key: record[key] for key in ("mam", "files")})
+
+    fleet._access.context.registry.note(shorten)
+    assert resident_in_list() == "off"
 
 
 def test_the_warning_of_what_a_root_may_not_set_comes_only_from_who_uses_it(

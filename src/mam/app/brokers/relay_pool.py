@@ -13,6 +13,7 @@ import time
 from collections import deque
 
 from mam.adapters.store.tables import jobs, outbox
+from mam.adapters.store.tables.resident_need import WORTH_SECONDS
 from mam.app.brokers.relay_both_ways import CONNECTED, Relay
 from mam.core import broker_address as rules
 from mam.core.errors import Broken, InvalidSettings, MamError
@@ -91,7 +92,7 @@ class RelayPool:
 
     def is_needed(self) -> bool:
         """Tell whether the outbox has a row of the last hour; the resident does not stay for older ones."""
-        since = self.context.now() - outbox.WORTH_SECONDS
+        since = self.context.now() - WORTH_SECONDS
         return self.context.registry.peek(
             lambda transaction: outbox.is_waiting_since(transaction, since), False
         )
@@ -116,7 +117,7 @@ class RelayPool:
                 self._states[document["broker"]["address"]] = document["broker"]["state"]
             self.tell(document)
         none: dict[str, Broker] = {}
-        since = self.context.now() - outbox.WORTH_SECONDS
+        since = self.context.now() - WORTH_SECONDS
         in_use = (
             self.context.registry.peek(lambda transaction: _in_use(transaction, since), none)
             if self.is_alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables.resident_need import needs_resident
 from mam.app.context import resident_start_and_lock as residents
+from mam.app.context.settings_check import resident_setting
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ def resident_state(context: Context) -> dict[str, Any]:
         return _document(RUNNING, version=version, since=at, reason=_problem(holder))
     if not context.registry.peek(needs_resident, False):
         return _document(NOT_NEEDED)
-    if context.settings().resident == "off":
+    if resident_setting(context) == "off":
         return _document(OFF)
     return _down(context)
 

@@ -1,7 +1,8 @@
 """Tells of settings that are not valid, also in verbs that need none of them.
 
 To read a settings file takes some milliseconds. So the database keeps what the files looked like when a verb
-found them valid, and whoever finds the same again does not read them.
+found them valid, and whoever finds the same again does not read them. Beside that it keeps the setting
+`resident`, which each listing asks for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from mam.core.errors import InvalidSettings, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mam.app.context.context import Context
 
     # The time of the last change, the size and the inode of each file; None for one that does not exist.
@@ -29,11 +32,12 @@ def warn_of_settings(context: Context, *, is_changing: bool = False) -> None:
     if not any(look):
         return
     try:
-        if _record_of(look) == _recorded(context):
+        if _record_of(context, look) is not None:
             return
-        load_settings(context.paths.root, context.settings_environ, lambda _text: None)
+        settings = load_settings(context.paths.root, context.settings_environ, lambda _text: None)
         if is_changing and os.path.exists(context.paths.db):
-            context.registry.note(lambda transaction: transaction.set_meta(_KEY, _record_of(look)))
+            record = {"mam": mam.__version__, "files": look, "resident": settings.resident}
+            context.registry.note(lambda transaction: transaction.set_meta(_KEY, record))
     except InvalidSettings as error:
         context.warn_once(
             f"{error.message}; until that is corrected mam starts no agent and no resident, and a resident "
@@ -42,6 +46,16 @@ def warn_of_settings(context: Context, *, is_changing: bool = False) -> None:
     except MamError:
         # Whoever works on the database says what is wrong with it.
         return
+
+
+def resident_setting(context: Context) -> str:
+    """Return the setting `resident`, without reading a file that is still as a verb has recorded it."""
+    look = _look(context)
+    if any(look):
+        record = _record_of(context, look)
+        if record is not None:
+            return str(record["resident"])
+    return context.settings().resident
 
 
 def _look(context: Context) -> Look:
@@ -56,13 +70,12 @@ def _look(context: Context) -> Look:
     return look
 
 
-def _record_of(look: Look) -> dict[str, object]:
-    """Return what is recorded: another mam may know other settings."""
-    return {"mam": mam.__version__, "files": look}
-
-
-def _recorded(context: Context) -> object:
+def _record_of(context: Context, look: Look) -> dict[str, Any] | None:
+    """Return what was recorded of these files by this mam, as another one may know other settings."""
     connection = context.registry.reader()
     if connection is None:
         return None
-    return database.read_meta(connection, context.paths.db, (_KEY,)).get(_KEY)
+    record = database.read_meta(connection, context.paths.db, (_KEY,)).get(_KEY)
+    if not isinstance(record, dict) or not isinstance(record.get("resident"), str):
+        return None
+    return record if (record.get("mam"), record.get("files")) == (mam.__version__, look) else None

@@ -9,7 +9,6 @@ from mam.app.context.context import Context
 from mam.app.context.liveness import check_all_liveness, request_listings
 from mam.app.context.settings_check import warn_of_settings
 from mam.app.observation import activity, conversations
-from mam.app.observation.lost_roots import way_back
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.activity import IDLE, WAITING
 from mam.core.attention import attention
@@ -266,6 +265,8 @@ def _lost_root(context: Context, root: str, registry: str) -> dict[str, str | No
     refusal = context.root.refusal()
     if context.root.verdict().state != RootState.MISSING or refusal is None:
         return None
+    from mam.app.observation.lost_roots import way_back
+
     hint = way_back(context, root, registry)
     if hint is None:
         return None

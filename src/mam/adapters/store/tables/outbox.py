@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
 
 _KEPT_SECONDS = 7 * 86400.0
-# A resident keeps running for what is to be published so long; anybody publishes the rest on the way.
-WORTH_SECONDS = 3600.0
 # A published event that is larger is kept in the ledger only.
 LARGEST_KEPT = 8 * 1024
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mam.adapters.store.tables.outbox import WORTH_SECONDS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
 
+# How long a resident keeps running for what is to be published; anybody publishes the rest on the way.
+WORTH_SECONDS = 3600.0
 # One query without `tables.jobs`, which is slow to import: every changing verb asks this at its end.
 _QUERY = """
 SELECT EXISTS(SELECT 1 FROM sessions WHERE status='running')
