@@ -8,7 +8,6 @@ import sqlite3
 import time
 from contextlib import ExitStack, contextmanager
 
-from mam.adapters.store import fifo_lock
 from mam.core.errors import (
     DiskFull,
     MamError,
@@ -430,6 +429,8 @@ def _queued(path: str) -> Iterator[None]:
     The queue only keeps the order. Without its file, SQLite's own lock still allows one writer at a time,
     and SQLite's error describes better what is wrong with the folder.
     """
+    from mam.adapters.store import fifo_lock
+
     with ExitStack() as stack:
         try:
             stack.enter_context(fifo_lock.hold(f"{path}.queue", BUSY_SECONDS))

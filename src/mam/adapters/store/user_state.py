@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from mam.adapters.store import database, launch_secret, schema
 from mam.adapters.system import process
 from mam.core.errors import Damaged, InvalidSettings, Unavailable
-from mam.core.growing_pause import pause_after
 from mam.core.root_state import KnownRoot
 
 TYPE_CHECKING = False
@@ -487,6 +486,8 @@ class UserState:
 
         The pause grows with each start until `note_good_resident`. Two processes never start one at once.
         """
+        from mam.core.growing_pause import pause_after
+
         now = self.clock()
         with self._using() as connection, database.transaction(connection, self.path):
             last = self.resident_starts(root_id)

@@ -7,7 +7,6 @@ directories are hex, and prompts go over stdin.
 
 from __future__ import annotations
 
-from mam.adapters.tmux.key_names import tmux_keys
 from mam.adapters.tmux.parse import encode_root
 from mam.core.errors import InvalidName, PaneGone, Usage
 
@@ -294,6 +293,8 @@ def press(
     pane_id: str, keys: list[str], mark: str, nonce: str, at: tuple[int, int] | None = None
 ) -> list[str]:
     """Press keys of the closed list."""
+    from mam.adapters.tmux.key_names import tmux_keys
+
     then = ["send-keys", "-t", pane_target(pane_id), *tmux_keys(keys)]
     return guarded(pane_id, guard(pane_id, mark, typing=True, at=at), then, nonce)
 

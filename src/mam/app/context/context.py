@@ -22,7 +22,6 @@ from mam.core.names import parse_server
 from mam.core.root_mark import ID_LENGTH, root_mark
 from mam.core.root_state import RootState
 from mam.core.safe_text import one_line
-from mam.core.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.tmux.client import Tmux
     from mam.core.session_event import SessionEvent
+    from mam.core.settings import Settings
 
     Listener = Callable[["Context", Transaction, SessionEvent], None]
 
@@ -337,6 +337,8 @@ class Context:
 
     def with_default_settings(self) -> Context:
         """Return this context with default settings, for a verb that goes on where yours are not valid."""
+        from mam.core.settings import Settings
+
         context = self.replace()
         context._settings["loaded"] = Settings()
         return context

@@ -7,11 +7,12 @@ import os
 from mam.adapters.system import owners
 from mam.core.errors import InvalidSettings
 from mam.core.owner_rule import OWNER
-from mam.core.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from mam.core.settings import Settings
 
 _LARGEST = 1024 * 1024
 
@@ -34,6 +35,8 @@ def files(root: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 def load_user_settings(environ: Mapping[str, str]) -> Settings:
     """Return the settings of the user's own file, which no root can change."""
+    from mam.core.settings import Settings
+
     settings = Settings()
     _load(settings, _user_file(environ), environ, of_root=False)
     return settings

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mam.adapters.store.user_state import Lease
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
-from mam.app.context.claims import change
 from mam.app.context.liveness import identity_of
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.errors import ConversationBusy
@@ -180,6 +179,8 @@ def forget_identity(transaction: Transaction, row: Row, conversation: str | None
 
 def record_conversation(context: Context, row: Row) -> Row:
     """Record the session's conversation once it is on disk; ConversationBusy if another session has it."""
+    from mam.app.context.claims import change
+
     reported = reported_conversation(context, row)
     holder, conversation = identity_of(row), own_id(with_conversation(context, row, reported))
     if holder and conversation and conversation != own_id(row):
@@ -202,6 +203,8 @@ def record_open_conversation(context: Context, row: Row) -> Row:
     Without the record, a session that died now could resume a conversation of another session. Raises
     ConversationBusy if another session has it.
     """
+    from mam.app.context.claims import change
+
     kind = context.kind(row["agent"])
     reported = (
         reported_conversation(context, row)

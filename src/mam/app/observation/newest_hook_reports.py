@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
-from mam.app.context import setting_aside
 from mam.core.activity import Evidence, is_misdated, plausible_time
 
 TYPE_CHECKING = False
@@ -143,6 +142,8 @@ def read_event(context: Context, row: Row, payload: Payload) -> HookEvent | None
     try:
         return kind.read_hook(data)
     except Exception as error:
+        from mam.app.context import setting_aside
+
         if not setting_aside.is_of_item(error):
             raise
         payload.flaw = setting_aside.reason_of(error)
