@@ -1,4 +1,4 @@
-"""Processes of a test: whether one still runs, and which ones belong to a home."""
+"""Processes of a test: whether one runs, which ones belong to a home, and some that keep a core busy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -42,3 +43,16 @@ def end_processes_of(home: Path) -> None:
     for pid in processes_of(home):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """Have so many processes compute without an end; they end with this process at the latest."""
+    program = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+    loops = [subprocess.Popen([sys.executable, "-S", "-c", program]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()

@@ -14,7 +14,16 @@ from mam.adapters.store.user_state import Lease
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app.context import claims
-from mam.core.errors import ConversationBusy, DiskFull, NameTaken, NotAllowed, Refused, RootCopy
+from mam.app.sessions import rename as renames
+from mam.core.errors import (
+    ConversationBusy,
+    DiskFull,
+    NameTaken,
+    NotAllowed,
+    Refused,
+    RegistryBusy,
+    RootCopy,
+)
 
 QUICK = ["--speed", "0"]
 
@@ -224,3 +233,24 @@ def test_a_program_without_a_kind_is_started_anew_and_says_so(fleet) -> None:
     session = fleet.sessions.create("sleep", args=["1000"])
     session.stop()
     assert "new conversation" in (fleet.sessions.resume(session.name).note or "")
+
+
+@pytest.mark.parametrize("late", ["rename", "create"])
+def test_a_name_that_a_rename_gives_is_taken_until_it_is_done(fleet, workspace, monkeypatch, late) -> None:
+    """It stands in no row yet while tmux is asked, and another verb wants it in this very moment."""
+    one, other = (fleet.sessions.create("sleep", name=name, args=["1000"]) for name in ("one", "other"))
+    ask_tmux = renames._check
+
+    def want_it_too(*given):
+        monkeypatch.setattr(renames, "_check", ask_tmux)
+        monkeypatch.setattr(claims, "WAIT_SECONDS", 0.0)
+        with mam.open(str(workspace)) as second, pytest.raises((NameTaken, RegistryBusy), match="new"):
+            if late == "rename":
+                second.sessions.rename(other.id, "new")
+            else:
+                second.sessions.create("sleep", name="new", args=["1000"])
+        ask_tmux(*given)
+
+    monkeypatch.setattr(renames, "_check", want_it_too)
+    assert fleet.sessions.rename(one.id, "new").id == one.id
+    assert sorted(fleet.sessions.names()) == ["new", "other"]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 20.0
 STEP = 0.02
+# Where the claim of a rename has the name that the session gets.
+NEW_NAME = "to"
 # Claims that this process has released without recording the release, because the disk was full.
 _released_unrecorded: set[tuple[str, float]] = set()
 
@@ -196,14 +198,23 @@ def is_free(transaction: Transaction, session_id: str, name: str) -> bool:
     return not any(
         is_owned(intent)
         for intent in transaction.intents.all()
-        if intent.session_id == session_id or intent.name == name
+        if intent.session_id == session_id or name in _names(intent)
     )
+
+
+def _names(intent: Intent) -> tuple[str, str | None]:
+    """Return the names that a claim keeps from others: the session's, and the one that a rename gives it."""
+    return intent.name, intent.data.get(NEW_NAME)
 
 
 def busy_error(context: Context, target: str) -> RegistryBusy:
     """Return the error for a session that another process has claimed."""
     intent = next(
-        (intent for intent in context.registry.view().intents if target in (intent.name, intent.session_id)),
+        (
+            intent
+            for intent in context.registry.view().intents
+            if target in (intent.session_id, *_names(intent))
+        ),
         None,
     )
     claimant = f"a {intent.verb} by process {intent.owner.get('pid')}" if intent else "another change"

@@ -35,7 +35,7 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
                 f"a session named '{new_name}' is registered already",
                 hint="choose another name; mam ls shows the names in use",
             )
-        return {"from": row["name"], "to": new_name}
+        return {"from": row["name"], claims.NEW_NAME: new_name}
 
     with claims.claim_session(context, "rename", target, prepare) as row:
         if row is None:

@@ -1,0 +1,14 @@
+"""Eight processes, five hundred changes each, through the API; quiet, and on a busy machine."""
+
+from __future__ import annotations
+
+import pytest
+from tests.app.api.many_writers import write_at_once
+from tests.processes import busy_loops
+
+
+@pytest.mark.parametrize("loops", [0, 4], ids=["quiet", "beside four busy loops"])
+def test_four_thousand_changes(fleet, loops: int) -> None:
+    with busy_loops(loops):
+        counts = write_at_once(fleet, 500)
+    print(counts)
