@@ -1,7 +1,7 @@
 """The table of claims: changes in progress, each with the process that makes it.
 
 A verb commits its intent before its first effect outside the database, and removes it with its last commit.
-If the owner of an intent has died, the next changing verb finishes or undoes the change. While the owner
+If the owner of an intent has died, the next verb finishes or undoes the change. While the owner
 lives, no other verb may change that session.
 """
 
@@ -105,6 +105,14 @@ class Intents:
             "INSERT INTO intents VALUES(?, ?, ?, ?, ?, ?)",
             tuple({**columns, "owner": "{}"}[name] for name in _COLUMNS),
         )
+
+
+def parse_owner(text: object) -> Any:
+    """Return the owner in a record; None if it cannot be read."""
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 _COLUMNS = ("session_id", "name", "verb", "owner", "at", "data")

@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from time import monotonic, sleep
 
 from mam.adapters.store import database, schema
-from mam.adapters.store.intents import Intents
+from mam.adapters.store.intents import Intents, parse_owner
 from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.root_safety import RootSafety
-from mam.adapters.store.rows_and_log import Transaction, choose
+from mam.adapters.store.rows_and_log import CHANGED_BY, Transaction, choose
 from mam.core.errors import Damaged, MamError, Unavailable
 from mam.core.root_state import RootState
 from mam.core.session_row import is_running, with_all_fields, with_new_fields
@@ -40,6 +40,16 @@ if TYPE_CHECKING:
 _MOST_LOOKS = 50
 # A file that is younger than this may be one that mam has just written and records within the next moment.
 _YOUNG_SECONDS, _RECORD_SECONDS = 1.0, 0.1
+# Whether the database has changes that the file does not show.
+_HAS_UNSHOWN = (
+    "(EXISTS(SELECT 1 FROM sessions WHERE block IS NULL) OR EXISTS(SELECT 1 FROM forgotten)"
+    " OR (SELECT value FROM meta WHERE key='head') IS 'null'"
+    " OR coalesce((SELECT value FROM meta WHERE key='identities'), '{}')"
+    " != coalesce((SELECT value FROM meta WHERE key='identities_written'), '{}'))"
+)
+_HALF_DONE = f"""
+    SELECT session_id, at, owner FROM intents UNION ALL
+    SELECT NULL, NULL, value FROM meta WHERE key='{CHANGED_BY}' AND {_HAS_UNSHOWN}"""  # noqa: S608
 
 
 class View:
@@ -385,11 +395,7 @@ class Registry:
         """Return whether the database has changes that the file does not show, and the recorded file."""
         with database.errors(self.paths.db):
             rows, file = connection.execute(
-                "SELECT EXISTS(SELECT 1 FROM sessions WHERE block IS NULL) OR EXISTS(SELECT 1 FROM forgotten)"
-                " OR (SELECT value FROM meta WHERE key='head') IS 'null'"
-                " OR coalesce((SELECT value FROM meta WHERE key='identities'), '{}')"
-                " != coalesce((SELECT value FROM meta WHERE key='identities_written'), '{}'),"
-                " (SELECT value FROM meta WHERE key='file')"
+                f"SELECT {_HAS_UNSHOWN}, (SELECT value FROM meta WHERE key='file')"  # noqa: S608
             ).fetchone()
         return bool(rows), file
 
@@ -397,6 +403,18 @@ class Registry:
         """Tell whether a change is recorded that the file does not show: its process may have died since."""
         connection = self.reader()
         return connection is not None and self._unshown(connection)[0]
+
+    def half_done(self) -> list[tuple[str | None, float | None, Any]]:
+        """Return session, time and owner of each claim, and `(None, None, owner)` of unshown changes.
+
+        One query, which every listing makes. A database that only a migration makes readable has none.
+        """
+        connection = self.reader()
+        if connection is None or isinstance(connection, database.MigratedCopy):
+            return []
+        with database.errors(self.paths.db):
+            found = connection.execute(_HALF_DONE).fetchall()
+        return [(session_id, at, parse_owner(owner)) for session_id, at, owner in found]
 
     def note(self, work: Callable[[Transaction], T]) -> T:
         """Run work whose result the file need not show at once: intents, evidence, messages, log."""

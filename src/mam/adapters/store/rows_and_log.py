@@ -7,6 +7,7 @@ import os
 from contextlib import contextmanager
 
 from mam.adapters.store.intents import Intents
+from mam.adapters.system import process
 from mam.core import record_limits
 from mam.core.errors import AmbiguousTarget, Conflict, MamError, NameTaken, SessionNotFound
 from mam.core.session_row import Status, with_all_fields, with_new_fields
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # While this is recorded, the next update of the YAML file keeps no former one.
 DROPS_FORMER_FILE = "drops_former_file"
+# The process of the last change that the YAML file does not show yet.
+CHANGED_BY = "changed_by"
 
 
 def new_session_id() -> str:
@@ -37,8 +40,14 @@ class Transaction:
         self.connection = connection
         self.now = now
         self.intents = Intents(connection)
-        self.changed = False
+        self._is_change_noted = False
         self._follow_ups: list[Callable[[], None]] = []
+
+    def note_change(self) -> None:
+        """Record who changes what the YAML file shows: that process writes the file, unless it dies."""
+        if not self._is_change_noted:
+            self.set_meta(CHANGED_BY, process.me().as_json())
+            self._is_change_noted = True
 
     def after_commit(self, work: Callable[[], None]) -> None:
         """Register work for after the commit, such as writing a file that shows the change."""
@@ -47,12 +56,13 @@ class Transaction:
     @contextmanager
     def part(self) -> Iterator[None]:
         """Do a part of the transaction. An error undoes this part and is raised; the rest can go on."""
-        count = len(self._follow_ups)
+        count, is_change_noted = len(self._follow_ups), self._is_change_noted
         self.connection.execute("SAVEPOINT part")
         try:
             yield
         except BaseException:
             del self._follow_ups[count:]
+            self._is_change_noted = is_change_noted
             # After some errors, such as a full disk, SQLite has undone the whole transaction already.
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK TO part")
@@ -110,7 +120,7 @@ class Transaction:
             (row["id"], row["name"], row["status"], data),
         )
         self._note_server(row)
-        self.changed = True
+        self.note_change()
         return row
 
     def put(self, row: Row) -> Row:
@@ -126,7 +136,7 @@ class Transaction:
         if cursor.rowcount != 1:
             raise Conflict(f"another process changed '{row['name']}'", hint="repeat the command")
         self._note_server(row)
-        self.changed = True
+        self.note_change()
         return row
 
     def _note_server(self, row: Row) -> None:
@@ -152,7 +162,7 @@ class Transaction:
     def drop_former_file(self) -> None:
         """Have the next update of the YAML file keep no former one: that has what is removed now."""
         self.set_meta(DROPS_FORMER_FILE, True)
-        self.changed = True
+        self.note_change()
 
     def log(self, actor: str, verb: str, row: Row | None, reason: str | None = None, **detail: Any) -> None:
         """Record who did what to which session, and why."""
@@ -187,7 +197,7 @@ class Transaction:
         """Remember the last known conversation of a kind, or forget it."""
         identities = {**self.identities(), kind: identity}
         self.set_meta("identities", {key: value for key, value in identities.items() if value})
-        self.changed = True
+        self.note_change()
 
 
 def _sound(row: Row) -> str:

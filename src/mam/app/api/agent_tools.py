@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup
+from mam.app.api.verb_group import VerbGroup, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Agents(VerbGroup):
 
     __slots__ = ()
 
+    @reading
     def list(
         self,
         *,
@@ -36,12 +37,14 @@ class Agents(VerbGroup):
 
         return agents(self._context, self._caller, ids=ids, mine=mine, parent=parent, thorough=thorough)
 
+    @reading
     def get(self, target: str) -> Document:
         """Return one session as `list` does, with a thorough look at its activity."""
         from mam.app.agent_tools.agent_view import agent
 
         return agent(self._context, self._caller, target)
 
+    @reading
     def wait(
         self,
         *,
@@ -69,12 +72,14 @@ class Agents(VerbGroup):
             pause=pause,
         )
 
+    @reading
     def panes(self) -> Document:
         """Return the tmux servers of this root and every pane on them."""
         from mam.app.agent_tools.list_panes import list_panes
 
         return list_panes(self._context)
 
+    @reading
     def in_pane(self, pane: str) -> str:
         """Return the id of the running session in a pane; raise SessionNotFound without one."""
         from mam.app.agent_tools.list_panes import session_in_pane

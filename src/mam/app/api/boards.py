@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, checked
+from mam.app.api.verb_group import VerbGroup, checked, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ class Boards(VerbGroup):
         opened = open_board(self._context, board, may_make=True)
         return create(self._context, self._caller, opened, title, body=body, key=key, **goal)
 
+    @reading
     def list(self, *, status: str | None = None, board: str | None = None) -> Document:
         """Return `{board, cards}`: all cards that are not archived, or those of one status."""
         from mam.app.boards.board import list_cards, open_board
 
         return list_cards(open_board(self._context, board), status)
 
+    @reading
     def show(self, card: str, *, board: str | None = None) -> Document:
         """Return `{board, card, comments}`."""
         from mam.app.boards.board import open_board, show

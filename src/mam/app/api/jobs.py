@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, changing, checked, publishing
+from mam.app.api.verb_group import VerbGroup, changing, checked, publishing, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Jobs(VerbGroup):
         limit = self._access.child_limit
         return submit(self._context, self._caller, prompt, child_limit=limit, **options)
 
+    @reading
     def preview(self, prompt: str | None, **options: Unpack[JobOptions]) -> Document:
         """Return the message that `submit` would send, without starting or writing anything."""
         from mam.app.job_runner.submit import preview
@@ -53,6 +54,7 @@ class Jobs(VerbGroup):
         options["folder"] = self._records_folder(options.get("folder"))
         return preview(self._context, prompt, **options)
 
+    @reading
     def instructions(self, job: str | None = None) -> str:
         """Return the message of a job for its agent: the commands that report on it, and its task."""
         from mam.app.job_runner.task_message import message_of
@@ -160,12 +162,14 @@ class Jobs(VerbGroup):
 
         return take_in(self._context, self._access.reporter, payload, job_id=job)
 
+    @reading
     def status(self, job: str | None = None, *, folder: str | None = None) -> Document:
         """Return the record of one job."""
         from mam.app.jobs.find import document, resolve_id
 
         return document(self._context, resolve_id(self._context, job), self._records_folder(folder))
 
+    @reading
     def list(self, *, folder: str | None = None, only_open: bool = False) -> Documents:
         """Return every job, oldest first, each with the beginning of its prompt."""
         from mam.app.jobs.find import documents
@@ -202,6 +206,7 @@ class Jobs(VerbGroup):
             **limits,
         )
 
+    @reading
     def wait_remote(
         self,
         tokens: Mapping[str, str],
@@ -225,6 +230,7 @@ class Jobs(VerbGroup):
         token_texts = {resolve_id(self._context, job): read_token(path) for job, path in tokens.items()}
         return wait(self._context, found_broker, token_texts, tell, timeout=timeout)
 
+    @reading
     def logs(self, job: str | None = None, *, folder: str | None = None) -> Document:
         """Return `{job_id, directory, events}` of a job."""
         from mam.app.jobs.find import resolve_id
@@ -232,6 +238,7 @@ class Jobs(VerbGroup):
 
         return logs(self._context, resolve_id(self._context, job), folder=self._records_folder(folder))
 
+    @reading
     def output(self, job: str | None = None, *, attempt: int | None = None) -> Document:
         """Return `{job_id, attempt, file, output}` of a job with a command; `output` is bytes.
 
@@ -243,6 +250,7 @@ class Jobs(VerbGroup):
 
         return output(self._context, resolve_id(self._context, job), attempt=attempt)
 
+    @reading
     def audits(self) -> Documents:
         """Return every audit folder with the status of its job."""
         from mam.app.jobs.logs import list_logs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, acting, changing, checked
+from mam.app.api.verb_group import VerbGroup, acting, changing, checked, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ class Messages(VerbGroup):
 
         return release(self._context, self._caller, message_ids or None)
 
+    @reading
     def inbox(
         self, target: str | None = None, *, sent: bool = False, parked: bool = False, limit: int = 50
     ) -> list[Document]:
@@ -108,6 +109,7 @@ class Messages(VerbGroup):
 
         return inbox(self._context, self._caller, target, sent=sent, parked=parked, limit=limit)
 
+    @reading
     def dialog(self, target: str) -> Document:
         """Return the open dialog as `{session, dialog, fingerprint, text, options}`; else raise NoDialog."""
         from mam.app.messages.answer import show

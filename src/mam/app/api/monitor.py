@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, checked, in_own_root, watching
+from mam.app.api.verb_group import VerbGroup, checked, in_own_root, reading, watching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class Monitor(VerbGroup):
         return reason
 
     @in_own_root
+    @reading
     def dispatch_to_hermes(self) -> Document:
         """Create the goal card of this root on Hermes' board, and run Hermes' dispatcher.
 
@@ -158,6 +159,7 @@ class Monitor(VerbGroup):
         return dispatch(self._context)
 
     @in_own_root
+    @reading
     def install(self) -> Document:
         """Install a service that starts a resident of this root at login; `{unit, changed, notes}`."""
         from mam.app.monitor.login_service import install
@@ -171,6 +173,7 @@ class Monitor(VerbGroup):
 
         return uninstall(self._context)
 
+    @reading
     def doctor(self) -> list[Document]:
         """Return the checks of this machine and root: `{check, ok: true|false|null, message, mend}`."""
         from mam.app.monitor.doctor import doctor
@@ -178,6 +181,7 @@ class Monitor(VerbGroup):
         return doctor(self._context)
 
     @in_own_root
+    @reading
     def backup(self) -> Document:
         """Copy the state of the root now, with the tokens of its jobs, beside the automatic copies.
 
@@ -188,6 +192,7 @@ class Monitor(VerbGroup):
         return backup(self._context)
 
     @in_own_root
+    @reading
     def backup_to(self, file: str, *, with_secrets: bool = False, force: bool = False) -> Document:
         """Copy the state into a file, without the tokens of jobs unless `with_secrets`; as `backup`.
 
@@ -197,6 +202,7 @@ class Monitor(VerbGroup):
 
         return backup_to(self._context, file, with_secrets=with_secrets, force=force)
 
+    @reading
     def backups(self) -> list[Document]:
         """Return the copies in the user state, the newest first: as `backup`, without `has_secrets`."""
         from mam.app.monitor.backup import copies

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from mam.app.api.messages import Messages
-from mam.app.api.verb_group import VerbGroup, acting, changing
+from mam.app.api.verb_group import VerbGroup, acting, changing, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Unpack
 
+    from mam.adapters.tmux.parse import Listing
     from mam.app.api.verb_group import Access
     from mam.app.observation.ls import Filters
     from mam.app.sessions.create_options import SessionOptions
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     Names = list[str]
 
 _NOT_RECORDED = "nothing is recorded in a root that somebody else made"
+
+
+def _discard(requests: dict[str, Callable[[], Listing]]) -> None:
+    """Wait for the listings that nobody looks at: each is a process of tmux."""
+    for collect in requests.values():
+        collect()
 
 
 class Session:
@@ -158,10 +165,12 @@ class Sessions(VerbGroup):
 
     __slots__ = ()
 
+    @reading
     def get(self, target: str) -> Session:
         """Return the session of that name or id."""
         return Session(self._access, self._context.view_to_show().find(target))
 
+    @reading
     def list(self) -> list[Session]:
         """Return every session, in the order of the registry file."""
         return [Session(self._access, row) for row in self._context.view_to_show().rows if row.get("id")]
@@ -180,15 +189,18 @@ class Sessions(VerbGroup):
 
         # tmux is asked before this import, so that it answers while Python loads the module.
         requests = {} if all_roots else request_listings(self._context)
+        if self._access.settle():
+            _discard(requests)
+            requests = {} if all_roots else request_listings(self._context)
         from mam.app.observation.ls import ls
 
         try:
             return ls(self._context, all_roots=all_roots, requests=requests, **filters)
         except BaseException:
-            for collect in requests.values():
-                collect()
+            _discard(requests)
             raise
 
+    @reading
     def watch(
         self, interval: float = 1.0, *, all_roots: bool = False, **filters: Unpack[Filters]
     ) -> Iterator[Document]:
@@ -197,24 +209,28 @@ class Sessions(VerbGroup):
 
         return watch(self._context, interval, all_roots=all_roots, **filters)
 
+    @reading
     def status(self, target: str) -> Document:
         """Return one session as `ls` shows it, with the whole row; reads only."""
         from mam.app.observation.status import status
 
         return status(self._context, target)
 
+    @reading
     def explain(self, target: str) -> Document:
         """Return every piece of evidence about a session's activity, and the rule that decided."""
         from mam.app.observation.explain import explain
 
         return explain(self._context, target)
 
+    @reading
     def read(self, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
         """Return what a session's pane shows, cleaned for a terminal; once ended, its last screen."""
         from mam.app.observation.read import read
 
         return read(self._context, target, lines=lines, scrollback=scrollback)
 
+    @reading
     def transcript(self, target: str, *, turns: int = 20) -> Document:
         """Return the last turns of a session's transcript, with model and tokens.
 
@@ -225,6 +241,7 @@ class Sessions(VerbGroup):
 
         return transcript(self._context, target, turns)
 
+    @reading
     def wait(self, target: str, condition: str, *, timeout: float | None = None) -> Document:
         """Return the session's status once the condition holds; raise TimedOut.
 
@@ -234,6 +251,7 @@ class Sessions(VerbGroup):
 
         return wait(self._context, target, condition, timeout=timeout)
 
+    @reading
     def log(self, target: str | None = None, *, limit: int = 50, since: float | None = None) -> Documents:
         """Return who did what to which session, and why; oldest first."""
         from mam.app.observation.log import log
@@ -313,6 +331,7 @@ class Sessions(VerbGroup):
         session = Session(self._access, result.row)
         return Outcome(session, result.changed, result.note, result.left_running)
 
+    @reading
     def find_unregistered(self, name: str, *, tmux_server: str | None = None) -> Documents:
         """Return the tmux servers that have a session of exactly this name, for `stop_unregistered`."""
         from mam.app.sessions.stop_unregistered import find_unregistered
@@ -435,6 +454,7 @@ class Sessions(VerbGroup):
         """
         if run:
             return self._drill_run(targets, agent=agent, timeout=timeout)
+        self._access.settle()
         from mam.app.sessions.drill import drill
 
         return drill(self._context, self._caller, targets, agent=agent)
@@ -477,6 +497,7 @@ class Sessions(VerbGroup):
         self._access.has_removed = True
         return document
 
+    @reading
     def forgettable(self, *, older_than: float | None = None, status: Sequence[str] = ()) -> Names:
         """Return the names of ended sessions; with `older_than` of those that ended so many seconds ago."""
         from mam.app.sessions.forget import forgettable
@@ -509,6 +530,7 @@ class Sessions(VerbGroup):
         )
         return Session(self._access, row)
 
+    @reading
     def attach(self, target: str | None = None, *, next_waiting: bool = False) -> Document:
         """Switch the tmux client that this process runs in, or return argv and environment to execute.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, checked
+from mam.app.api.verb_group import VerbGroup, checked, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class Tasks(VerbGroup):
 
         return add(self._context, self._caller, text, role=role, team=team)
 
+    @reading
     def list(self, *, role: str | None = None, status: str | None = None) -> Document:
         """Return `{tasks}`, oldest first."""
         from mam.app.teams.task import list_tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.verb_group import VerbGroup, changing
+from mam.app.api.verb_group import VerbGroup, changing, reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Teams(VerbGroup):
 
         return down(self._context, self._caller, team, force=force)
 
+    @reading
     def list(self, *, ended: bool = False) -> Document:
         """Return `{teams, presets}`, each team with its members and their checklists."""
         from mam.app.teams.team_up_down import listing

@@ -71,12 +71,18 @@ class Access:
     def check_verb(self, verb: str) -> None:
         """Raise NotAllowed if the caller may not use a verb, or a verb with an option: `init --trust`."""
         from mam.core import verb_rights
+        from mam.core.errors import NotAllowed
 
         right = verb_rights.right_of(verb)
         # Every caller may watch, so nobody needs to be found out for that.
-        if right is not verb_rights.Right.WATCH:
-            is_report = right is verb_rights.Right.SIGNED
+        if right is verb_rights.Right.WATCH:
+            return
+        is_report = right is verb_rights.Right.SIGNED
+        try:
             verb_rights.check(self.reporter if is_report else self.caller, verb)
+        except NotAllowed:
+            self.settle()
+            raise
 
     def close(self) -> None:
         """Close the context; several removals from the registry reach the copies of the state together."""
@@ -109,6 +115,34 @@ class Access:
             from mam.app.teams.onboarding_steps import finish_spawns
 
             finish_spawns(self.context)
+
+    def settle(self) -> bool:
+        """Finish what a dead process left half done, for a verb that begins no change. It never fails.
+
+        It asks the database once, and returns whether something was left. Only then does it write anything
+        and find the caller.
+        """
+        from mam.core.errors import MamError
+
+        context = self.context
+        try:
+            if not context.paths.exists() or context.root.refusal() is not None:
+                return False
+            from mam.app.context import claims
+
+            if not claims.left_by_the_dead(context):
+                return False
+        except MamError:
+            # Whoever reads the database says what is wrong with it.
+            return False
+        try:
+            from mam.app.sessions.steps_before_each_change import recover_if_needed
+
+            recover_if_needed(context, self.caller)
+        except Exception as error:
+            # The verb that only reads can show what is there, whatever is wrong with the recovery.
+            context.warn_once(f"what another command left half done stays so: {error}")
+        return True
 
     @contextmanager
     def after_damage(self) -> Iterator[None]:
@@ -221,6 +255,17 @@ def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
     return change
 
 
+def reading(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
+    """Mark a verb that only reads: it shows what is there once the change of a dead process is finished."""
+
+    @functools.wraps(verb)
+    def read(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
+        self._access.settle()
+        return verb(self, *arguments, **options)
+
+    return read
+
+
 def watching(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
     """Mark a verb that begins like a change, and is the resident: a person who ends it wants no other one."""
 
@@ -281,7 +326,10 @@ def in_own_root(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatena
 
 
 def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that may leave something to publish; it works even if the registry's file is broken."""
+    """Mark a verb that may leave something to publish; it works even if the registry's file is broken.
+
+    It finishes what a dead process left half done afterwards: to finish a stop may end the caller.
+    """
 
     @functools.wraps(verb)
     def publish(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -289,13 +337,17 @@ def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenat
         try:
             return verb(self, *arguments, **options)
         finally:
+            self._access.settle()
             self._access.end()
 
     return publish
 
 
 def checked(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that changes something and needs no preparation."""
+    """Mark a verb that changes something and needs no preparation.
+
+    It finishes what a dead process left half done afterwards, as a `publishing` verb does.
+    """
 
     @functools.wraps(verb)
     def check(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -303,6 +355,7 @@ def checked(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[G
         try:
             return verb(self, *arguments, **options)
         finally:
+            self._access.settle()
             self._access.start_resident()
 
     return check

@@ -1,8 +1,8 @@
 """Claims: while one verb changes a session, no other verb does, and the death of the process is noticed.
 
 The store keeps a claim as an `Intent`. It is committed before the first effect. When the process dies before
-it ends the claim, the next changing verb finds an intent without a living owner; it finishes or cleans up
-what the dead process began. `change`, by which verbs write rows with or without a claim, is here as well.
+it ends the claim, the next verb finds an intent without a living owner; it finishes or cleans up what the
+dead process began. `change`, by which verbs write rows with or without a claim, is here as well.
 """
 
 from __future__ import annotations
@@ -31,15 +31,24 @@ STEP = 0.02
 # Where the claim of a rename has the name that the session gets.
 NEW_NAME = "to"
 # Claims that this process has released without recording the release, because the disk was full.
-_released_unrecorded: set[tuple[str, float]] = set()
+_released_unrecorded: set[tuple[str | None, float | None]] = set()
 
 
 def is_owned(intent: Intent) -> bool:
     """Tell whether the process that made a claim still lives and has not released the claim."""
-    owner = Identity.from_json(intent.owner)
+    return _is_held(intent.session_id, intent.at, intent.owner)
+
+
+def _is_held(session_id: str | None, at: float | None, recorded_owner: Any) -> bool:
+    owner = Identity.from_json(recorded_owner)
     if owner is None or not process.is_alive(owner):
         return False
-    return owner.pid != os.getpid() or (intent.session_id, intent.at) not in _released_unrecorded
+    return owner.pid != os.getpid() or (session_id, at) not in _released_unrecorded
+
+
+def left_by_the_dead(context: Context) -> bool:
+    """Tell whether a dead process left a claim, or a change that the YAML file does not show."""
+    return any(not _is_held(*one) for one in context.registry.half_done())
 
 
 def commit_claim(context: Context, work: Callable[[Transaction], T]) -> T:

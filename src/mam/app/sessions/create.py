@@ -1,7 +1,7 @@
 """Create a session: a name, a row, a pane with the agent in it, and proof that the agent is ready.
 
 `create` checks everything that can be checked, commits the intent, starts the pane, commits the row and
-waits. If the process dies in between, the next changing verb finishes the start or cleans it up.
+waits. If the process dies in between, the next verb finishes the start or cleans it up.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A fork is a session of its own for a moment. It gets no message, and no dialog of it is answered. Besides the
 intent of the fork there is an intent of the drill, which lasts until the fork is removed. So if this
-process dies, the next changing verb removes the fork.
+process dies, the next verb removes the fork.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _import(transaction: Transaction, content: document.Document) -> None:
     transaction.set_meta("extra", content.extra)
     _keep_text(transaction, content)
     transaction.log("user", "import", None, sessions=len(content.rows))
-    transaction.changed = True
+    transaction.note_change()
 
 
 def _edit(
@@ -181,7 +181,7 @@ def _keep_blocks(
             "UPDATE sessions SET block=NULL,"
             " written=coalesce(written, CASE WHEN block IS NULL THEN NULL ELSE data END)"
         )
-        transaction.changed = True
+        transaction.note_change()
         return
     rows = {
         row.get("id") or row["name"]: block
