@@ -55,6 +55,7 @@ def test_the_options_of_a_recorded_dialog(name, size) -> None:
     for number, label in enumerate(choices.labels):
         assert choices.find_option(str(number + 1)) == number
         assert choices.find_option(f"  {label.upper()}  ") == number
+    assert choices.find_option("9" * 5000) is None
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "hermes"])

@@ -95,6 +95,12 @@ def test_a_folded_paste_is_known_by_its_count(name, size) -> None:
     assert not agent.box_shows(state, "\n".join(lines[1:]))
 
 
+def test_a_folded_paste_with_an_absurd_count_is_none() -> None:
+    """Whoever types can write the sign, and no pane is too narrow for it."""
+    folded = kind("claude").folded_paste
+    assert not shows_text(f"[Pasted text #1 +{'9' * 5000} lines]", "x", folded=folded)
+
+
 def test_a_sign_without_a_count_stands_only_for_a_long_line() -> None:
     edge, agent = "─" * 40, kind("claude")
     state = agent.read_screen(Screen(f"● x\n{edge}\n❯\xa0[Pasted text #1]\n{edge}\n", 18, 2))

@@ -122,7 +122,9 @@ def test_of_many_claims_one_wins(hermes_file, hermes, clock) -> None:
     assert won == [hermes.show(card).claimed_by]
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("", None), ("x", None), ("0", None), ("120", 120)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("", None), ("x", None), ("0", None), ("120", 120), ("9" * 5000, None), ("²", None)]
+)
 def test_how_long_a_claim_lasts(text, seconds) -> None:
     assert claim_seconds({"HERMES_KANBAN_CLAIM_TTL_SECONDS": text}) == seconds
 

@@ -103,6 +103,7 @@ def test_a_root_that_mam_did_not_write_equals_no_directory_of_ours():
         ("tmux master", None),
         ("", None),
         ("tmux 3.", None),
+        (f"tmux {'9' * 5000}.1", None),
     ],
 )
 def test_versions(output, expected):
@@ -120,3 +121,4 @@ def test_a_capture_has_the_facts_of_its_line():
     capture = parse.captures(f"one\n{NONCE}7,3,4,1700000000\n".encode(), NONCE)["%7"]
     assert (capture.cursor_x, capture.cursor_y, capture.written_at) == (3, 4, 1_700_000_000)
     assert parse.captures(f"{NONCE}7,3,4,\n".encode(), NONCE)["%7"].written_at == 0
+    assert parse.captures(f"{NONCE}7,{'9' * 5000},²\n".encode(), NONCE)["%7"].cursor_x == 0

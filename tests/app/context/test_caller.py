@@ -167,6 +167,11 @@ class TestClaims:
         assert who(*TERMINAL, TMUX_PANE="%1", TMUX=f"{at},51,0").is_user, "tmux numbers panes by server"
         assert who(*TERMINAL, TMUX_PANE="%2", TMUX=f"{at},50,0").is_user
 
+    @pytest.mark.parametrize("number", ["²", "9" * 5000, "-1", ""])
+    def test_of_a_tmux_server_that_is_no_number(self, who, number) -> None:
+        """Then any server may have the pane."""
+        assert str(who(*TERMINAL, TMUX_PANE="%1", TMUX=f"/tmp/x,{number},0").kind) == "unknown"
+
     def test_of_a_pane_whose_agent_has_died(self, who) -> None:
         """Its pane may show the shell of a person by now."""
         assert who(*TERMINAL, rows=[row("agent", start=99)], TMUX_PANE="%1").is_user

@@ -29,6 +29,13 @@ def test_every_help_has_an_example_that_can_be_parsed(run, verb):
         check_example(line)
 
 
+@pytest.mark.parametrize("columns", ["9" * 5000, "²", "0", "-5", "x"])
+def test_a_width_that_is_no_number_does_not_matter(run, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    answer = run("ls", "--help")
+    assert (answer.code, answer.err) == (0, "")
+
+
 SUBCOMMANDS = [
     (verb, subcommand)
     for verb in verb_table.VERBS

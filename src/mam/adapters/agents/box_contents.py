@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mam.adapters.agents.ambiguous_width_characters import reliably_shown
+from mam.core.whole_number import whole_number
 
 # A person who types just now may have written the same few signs.
 _SURE_SIGNS, _SURE_INSIDE = 16, 64
@@ -101,4 +102,4 @@ def _has_counts(sign: re.Match[str], text: str) -> bool:
     if not any(found.values()):
         # A sign without a count stands for a paste of one line.
         return "\n" not in stripped and len(stripped) >= _SHORTEST_FOLDED_LINE
-    return all(int(value) in counts[name] for name, value in found.items() if value)
+    return all(whole_number(value) in counts[name] for name, value in found.items() if value)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from mam.core.whole_number import whole_number
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,8 +56,9 @@ class Choices:
     def find_option(self, answer: str) -> int | None:
         """Return the option with this number or label; the explanation at its end may be left out."""
         name = _normalised(answer)
-        if name.isdecimal() and 0 < int(name) <= len(self.labels):
-            return int(name) - 1
+        number = whole_number(name)
+        if number is not None and 0 < number <= len(self.labels):
+            return number - 1
         return self._first(
             lambda label: name in (_normalised(label), _normalised(re.split(r" {2,}| \(", label)[0]))
         )

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 
 from mam.adapters.kanban.sqlite_board import BoardConnection, SqliteBoard
 from mam.core.errors import Damaged, MamError, ReadOnly, RegistryBusy, Unavailable
+from mam.core.whole_number import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def find(environ: Mapping[str, str]) -> str:
 def claim_seconds(environ: Mapping[str, str]) -> int | None:
     """Return the seconds of a claim if the environment sets them, else None."""
     text = environ.get("HERMES_KANBAN_CLAIM_TTL_SECONDS", "").strip()
-    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+    return whole_number(text) or None
 
 
 def _home(environ: Mapping[str, str]) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 
+from mam.core.whole_number import whole_number
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -305,7 +307,7 @@ def captures(answer: bytes, nonce: str) -> dict[str, Capture]:
     for part in parts:
         line, _, following = part.partition(b"\n")
         number, *texts = line.decode("ascii", "replace").split(",")
-        facts = [int(text) if text.isdecimal() else 0 for text in (*texts, "", "", "")[:3]]
+        facts = [whole_number(text) or 0 for text in (*texts, "", "", "")[:3]]
         found["%" + number] = Capture(screen.decode("utf-8", "replace"), *facts)
         screen = following
     return found
@@ -316,8 +318,9 @@ def version(answer: str) -> tuple[int, int] | None:
     for word in answer.replace("-", " ").split():
         major, dot, rest = word.partition(".")
         digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-        if dot and major.isdecimal() and digits:
-            return int(major), int(digits)
+        numbers = whole_number(major), whole_number(digits)
+        if dot and numbers[0] is not None and numbers[1] is not None:
+            return numbers[0], numbers[1]
     return None
 
 

@@ -18,6 +18,7 @@ from mam.core import monitor_card_comments as rules
 from mam.core.errors import CardNotFound, Conflict, MamError
 from mam.core.session_row import is_running
 from mam.core.times import stamp
+from mam.core.whole_number import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -269,14 +270,12 @@ def claimer(context: Context, card: str) -> tuple[str, int | None]:
     """Return the name under which this process claims a card, and the run that Hermes' dispatcher set."""
     lock = context.environ.get("HERMES_KANBAN_CLAIM_LOCK")
     if lock and context.environ.get("HERMES_KANBAN_TASK") == card:
-        run = context.environ.get("HERMES_KANBAN_RUN_ID", "")
-        return lock, int(run) if run.isascii() and run.isdigit() else None
+        return lock, whole_number(context.environ.get("HERMES_KANBAN_RUN_ID", ""))
     return f"{socket.gethostname()}:{os.getpid()}", None
 
 
 def _is_dead(holder: str | None) -> bool:
     """Tell whether the holder of a claim is a dead process of this host."""
-    host, _, pid = (holder or "").rpartition(":")
-    return (
-        host == socket.gethostname() and pid.isascii() and pid.isdigit() and process.runs(int(pid)) is False
-    )
+    host, _, digits = (holder or "").rpartition(":")
+    pid = whole_number(digits)
+    return host == socket.gethostname() and pid is not None and process.runs(pid) is False

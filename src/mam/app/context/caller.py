@@ -12,6 +12,7 @@ import sys
 from mam.core import caller as callers
 from mam.core.errors import RegistryCorrupt, RootUnsafe, SchemaTooNew
 from mam.core.root_state import RootState
+from mam.core.whole_number import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def _by_claim(context: Context, rows: list[Row], pid: int) -> Caller | None:
 def tmux_server_pid(variable: str) -> int | None:
     """Return the pid of the tmux server in the variable TMUX, which holds socket,pid,session."""
     parts = variable.rsplit(",", 2)
-    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
+    return whole_number(parts[1]) if len(parts) == 3 else None
 
 
 def _unseen(lineage: list[Stat], pid: int) -> Caller | None:

@@ -8,6 +8,7 @@ from mam.app.context.caller import calling_row
 from mam.core.errors import InvalidName, TerminalsDown
 from mam.core.names import parse_server
 from mam.core.root_mark import is_same_root
+from mam.core.whole_number import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +39,10 @@ def find_caller_pane(context: Context, caller: Caller) -> CallerPane | None:
         # TMUX holds socket,pid,session. Pane ids are unique only within one server.
         parts = context.environ.get("TMUX", "").rsplit(",", 2)
         pane_id = context.environ.get("TMUX_PANE")
-        if len(parts) != 3 or not parts[1].isdigit() or not pane_id:
+        server_pid = whole_number(parts[1]) if len(parts) == 3 else None
+        if server_pid is None or not pane_id:
             return None
-        server, server_pid = _server(context, parts[0]), int(parts[1])
+        server = _server(context, parts[0])
     listing = context.tmux(server).panes()
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)

@@ -11,6 +11,7 @@ import os
 import sys
 
 from mam.core.errors import Usage
+from mam.core.whole_number import whole_number
 from mam.surfaces.cli import verb_table
 from mam.surfaces.cli.style import Paint
 
@@ -70,8 +71,8 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str, **more: Any) -> None:
         """Choose the width."""
-        columns = os.environ.get("COLUMNS", "")
-        width = int(columns) if columns.isascii() and columns.isdigit() else Paint(sys.stdout).width or 80
+        width = whole_number(os.environ.get("COLUMNS", ""))
+        width = (Paint(sys.stdout).width or 80) if width is None else width
         super().__init__(prog, **{"width": max(40, min(width, 100) - 2), **more})
 
 

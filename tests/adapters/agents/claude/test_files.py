@@ -199,6 +199,12 @@ class TestStateFile:
         store.state(6, sessionId=str(uuid.uuid4()))
         assert KIND.holders(ident, store.stores) == [(5, 77)]
 
+    @pytest.mark.parametrize("start", ["9" * 5000, "²", "", None, [77]])
+    def test_a_start_that_is_no_number_names_no_process(self, store, start) -> None:
+        ident = str(uuid.uuid4())
+        store.state(5, sessionId=ident, procStart=start)
+        assert KIND.holders(ident, store.stores) == []
+
 
 class TestTranscript:
     @pytest.mark.parametrize(

@@ -248,6 +248,13 @@ class TestRecord:
         (evidence,) = KIND.read_transcript_evidence(ident, "/w", store.stores)
         assert (evidence.source, evidence.state, evidence.at) == ("transcript", state, at)
 
+    @pytest.mark.parametrize("at", [float("inf"), 1e300, -1.0, "soon", b"x"])
+    def test_a_message_of_an_absurd_time_shows_no_activity(self, store, at) -> None:
+        """It would be newer than all other evidence for ever."""
+        ident = store.session(1)
+        store.say(ident, timestamp=at)
+        assert KIND.read_transcript_evidence(ident, "/w", store.stores) == []
+
     @pytest.mark.parametrize("role", ["system", "session_meta"])
     def test_a_message_of_another_role_shows_no_activity(self, store, role) -> None:
         ident = store.session(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mam.adapters.store.files import exec_files
@@ -38,4 +40,9 @@ def test_a_command_that_ends_while_its_output_is_read_loses_nothing(log, monkeyp
 
 def test_other_files_of_the_folder_are_no_output(log, tmp_path):
     (tmp_path / "20261118").write_bytes(b"mine")
+    assert exec_files.read_output(log.path) == b"head and the rest"
+
+
+def test_a_file_whose_number_is_too_long_is_no_part_of_an_output(log):
+    Path(f"{log.path}.{'9' * 200}").write_bytes(b"mine")
     assert exec_files.read_output(log.path) == b"head and the rest"

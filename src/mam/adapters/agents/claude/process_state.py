@@ -8,6 +8,7 @@ from mam.adapters.agents.claude.files import config_folder
 from mam.adapters.agents.jsonl import UUID, parse, seconds
 from mam.adapters.agents.open_regular import read_start
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
+from mam.core.whole_number import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int
     processes = []
     for name in names:
         data = _read_state_file(os.path.join(folder, name)) if name.endswith(".json") else {}
-        start = str(data.get("procStart"))
-        if data.get("sessionId") == conversation and type(data.get("pid")) is int and start.isdecimal():
-            processes.append((data["pid"], int(start)))
+        start = whole_number(str(data.get("procStart")))
+        if data.get("sessionId") == conversation and type(data.get("pid")) is int and start is not None:
+            processes.append((data["pid"], start))
     return processes
 
 

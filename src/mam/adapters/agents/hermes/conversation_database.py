@@ -12,7 +12,7 @@ import json
 import os
 import re
 
-from mam.adapters.agents.jsonl import count
+from mam.adapters.agents.jsonl import count, seconds
 from mam.adapters.agents.kind import Transcript, Turn
 from mam.adapters.agents.open_regular import open_regular_file
 from mam.adapters.agents.read_only_sqlite import Unreadable, query
@@ -126,13 +126,16 @@ def read_turn(conversation: str, stores: Mapping[str, str]) -> Evidence | None:
         rows = _query(stores, sql, conversation)
     except Unreadable:
         return None
-    if not rows or not isinstance(rows[0]["timestamp"], (int, float)):
+    at = _plausible(rows[0]["timestamp"]) if rows else None
+    if at is None:
         return None
-    last = rows[0]
-    state, reason = _activity_by(last)
-    return (
-        Evidence("transcript", state, float(last["timestamp"]), detail=reason) if state != UNKNOWN else None
-    )
+    state, reason = _activity_by(rows[0])
+    return Evidence("transcript", state, at, detail=reason) if state != UNKNOWN else None
+
+
+def _plausible(timestamp: object) -> float | None:
+    is_time = isinstance(timestamp, (int, float)) and seconds(timestamp * 1000) is not None
+    return float(timestamp) if is_time else None  # type: ignore[arg-type]
 
 
 def _activity_by(last: Any) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from mam.adapters.store.database import errors
 from mam.adapters.store.files import job_files
 from mam.adapters.system import atomic_file
 from mam.adapters.system.exec_runner import EMPTY, HEAD, TAIL
+from mam.core.whole_number import whole_number
 
 _LARGEST_RECORD = 64 * 1024
 _LAST = 4096
@@ -113,9 +114,9 @@ def _parts(path: str) -> list[tuple[int, str]]:
     begin = f"{name}."
     endings = [(other.removeprefix(begin), other) for other in names if other.startswith(begin)]
     return sorted(
-        (int(ending), os.path.join(folder, other))
+        (position, os.path.join(folder, other))
         for ending, other in endings
-        if ending.isascii() and ending.isdigit()
+        if (position := whole_number(ending)) is not None
     )
 
 
