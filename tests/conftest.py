@@ -34,9 +34,10 @@ from mam.adapters.system.private_socket import remove_dead_sockets
 from mam.adapters.tmux.client import Tmux
 
 _numbers = itertools.count(1)
-# No test fails because the machine is busy. The deep profile is for a night: --hypothesis-profile deep
-settings.register_profile("gate", deadline=None)
-settings.register_profile("deep", deadline=None, max_examples=5000)
+# No test fails because the machine is busy. The gate tries the same examples on every run and machine, so
+# that it is red or green for everybody. The deep profile looks for others: --hypothesis-profile deep
+settings.register_profile("gate", deadline=None, derandomize=True, database=None)
+settings.register_profile("deep", deadline=None, database=None, max_examples=5000, print_blob=True)
 settings.load_profile("gate")
 _XDG = {
     "XDG_CONFIG_HOME": ".config",
