@@ -234,7 +234,8 @@ def test_a_purge_that_recovery_finishes_ends_what_was_held(fleet, session, monke
         patch.setattr(Stop, "_purge", die)
         with pytest.raises(KeyboardInterrupt):
             fleet.sessions.stop("one", purge_conversation=True)
-    assert fleet.messages.inbox("one")[0]["state"] == "held", "the purge is not committed yet"
+    recorded = fleet._access.context.registry.peek(messages.open_of, [])
+    assert [message.state for message in recorded] == ["held"], "the purge is not committed yet"
     recover.recover(fleet._access.context, fleet.caller)
     assert ended(fleet, held["message_id"])[0] == "failed"
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 from tests.app.killed_senders import REPOSITORY, kill_senders
 from tests.app.team_desk import QUICK, said
+from tests.waiting import wait_until
 
 from mam.adapters.agents.box_contents import BoxContents
 from mam.adapters.agents.kind import ScreenState
@@ -17,7 +18,7 @@ from mam.app.context import claims
 from mam.app.context.liveness import SessionLiveness
 from mam.app.messages import own_draft, receipt_proof
 from mam.app.messages.delivery import deliver
-from mam.app.observation.pane_look import PaneLook
+from mam.app.observation.pane_look import PaneLook, look_at_pane
 from mam.core.errors import TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.message_rules import MessageState
@@ -287,6 +288,9 @@ def test_a_text_that_the_agent_took_gets_no_second_enter(fleet, session, no_wait
     fleet.sessions.wait("one", "text:the one message", timeout=10)
     change_messages(fleet, state="unconfirmed", evidence=None)
     paste(fleet, session, TEXT)
+    wait_until(
+        lambda: look_at_pane(fleet._access.context, session.row).screen_state.box == "draft", "the draft"
+    )
     held = session.send("the next")
     assert (held["state"], held["reason"]) == ("held", "a draft is in its box")
     assert ends(fleet)[0] == ("submitted", None)
