@@ -141,6 +141,14 @@ def test_payloads_that_are_not_events(payload):
         events.parse(payload, JOB)
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+def test_a_number_that_python_reads_as_infinity_is_refused(number):
+    """No JSON can have infinity, so the signature of such an event could not even be compared."""
+    payload = events.write(made(n="NUMBER")).replace('"NUMBER"', number)
+    with pytest.raises(EventRefused, match="too large"):
+        events.parse(payload)
+
+
 @given(st.binary(max_size=200) | st.text(max_size=200))
 def test_any_bytes_are_an_event_or_refused(payload):
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isinf
 
 from mam.core.errors import EventRefused
 from mam.core.safe_text import one_line
@@ -141,7 +142,12 @@ def parse(payload: bytes | str, job_id: str | None = None) -> Event:
     if len(text) > LARGEST:
         raise EventRefused("it is larger than 64 KB")
     try:
-        event = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        event = json.loads(
+            text.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
     except EventRefused:
         raise
     except (ValueError, RecursionError):
@@ -272,6 +278,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(_name: str) -> None:
     raise EventRefused("it is not JSON")
+
+
+def _finite(text: str) -> float:
+    """Refuse a number such as 1e999: Python reads it as infinity, and no JSON can have that."""
+    number = float(text)
+    if isinf(number):
+        raise EventRefused("it has a number that is too large")
+    return number
 
 
 def _without(token: str, value: Any) -> Any:
