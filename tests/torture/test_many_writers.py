@@ -1,4 +1,4 @@
-"""Eight processes, five hundred changes each, through the API; quiet, and on a busy machine."""
+"""Eight processes, five hundred changes each, by API and command line; quiet, and on a busy machine."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.processes import busy_loops
 @pytest.mark.parametrize("loops", [0, 4], ids=["quiet", "beside four busy loops"])
 def test_four_thousand_changes(fleet, loops: int) -> None:
     with busy_loops(loops):
-        counts = write_at_once(fleet, 500)
+        counts = write_at_once(fleet, 500, 50)
     print(counts)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.adapters.store.making import Store, check_invariants, new_row
-from tests.app.api.writer import WANTED
+from tests.app.api.writer import VERBS, WANTED
 
 import mam
 from mam.app.jobs.new_job import new_id, record_job
@@ -24,8 +24,11 @@ EXPLAINED = {("rename", "name_taken"), ("claim", "task_not_found")}
 Answers = dict[str, list[list[Any]]]
 
 
-def write_at_once(fleet: mam.Fleet, changes: int) -> dict[str, int]:
-    """Have every process make so many changes, and check them; return how many each verb acknowledged."""
+def write_at_once(fleet: mam.Fleet, changes: int, commands: int) -> dict[str, int]:
+    """Have every process make so many changes, and check them; return how many each verb acknowledged.
+
+    So many of the changes of each process go by the command line, the others by the API.
+    """
     with mam.open(fleet.root) as own:
         own.init()
         context = own._access.context
@@ -36,7 +39,7 @@ def write_at_once(fleet: mam.Fleet, changes: int) -> dict[str, int]:
             context.registry.change(lambda transaction, row=row: transaction.add(row))
         for _ in range(JOBS):
             record_job(context, own.caller, new_id(), "do it")
-    answers = _answers(fleet.root, changes)
+    answers = _answers(fleet.root, changes, commands)
     store = Store(Path(fleet.root), time.time)
     try:
         check_refusals(answers, changes)
@@ -51,13 +54,17 @@ def write_at_once(fleet: mam.Fleet, changes: int) -> dict[str, int]:
     return {verb: len(entries) for verb, entries in answers.items()}
 
 
-def _answers(root: str, changes: int) -> Answers:
+def _answers(root: str, changes: int, commands: int) -> Answers:
     """Return what all processes answer, together."""
     command = [sys.executable, "-m", "tests.app.api.writer", root]
     pipe = subprocess.PIPE
     processes = [
         subprocess.Popen(
-            [*command, str(number), str(changes)], cwd=REPOSITORY, stdin=pipe, stdout=pipe, stderr=pipe
+            [*command, *map(str, (number, changes, commands))],
+            cwd=REPOSITORY,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
         )
         for number in range(PROCESSES)
     ]
@@ -82,7 +89,7 @@ def _answers(root: str, changes: int) -> Answers:
 
 def check_refusals(answers: Answers, changes: int) -> None:
     """Every call has an answer, and every refusal a reason that holds."""
-    assert sum(len(entries) for verb, entries in answers.items() if verb != "warned") == PROCESSES * changes
+    assert sum(len(answers[verb]) for verb in (*VERBS, "refused")) == PROCESSES * changes
     assert not answers["warned"], answers["warned"]
     unexplained = [
         refusal
