@@ -1,9 +1,12 @@
 """Connections to a real mosquitto: both protocols, TLS, refusals, silence and lost connections."""
 
+import array
 import contextlib
+import fcntl
 import signal
 import socket
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -44,6 +47,24 @@ def wait_for_message(link) -> None:
     running = steps(link)
     while not link.received:
         next(running)
+
+
+def arrived(link) -> int:
+    """Return how many bytes wait in the socket."""
+    waiting = array.array("i", [0])
+    fcntl.ioctl(link.fileno(), termios.FIONREAD, waiting)
+    return waiting[0]
+
+
+def test_one_step_reads_all_that_has_arrived(shared, link, until) -> None:
+    sender, receiver = (link(shared, listens=listens) for listens in (False, True))
+    for one in (receiver, sender):
+        one.open(SECONDS)
+    receiver.subscribe([TOPIC], SECONDS)
+    sender.finish([sender.publish(TOPIC, "x" * 100) for _ in range(15)], SECONDS)
+    until(lambda: arrived(receiver) >= 15 * 100)
+    receiver.step(SECONDS)
+    assert len(receiver.take()) == 15
 
 
 @pytest.mark.parametrize("tls", [False, True])

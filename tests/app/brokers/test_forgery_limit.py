@@ -172,7 +172,7 @@ def test_e2_a_message_on_which_mam_fails_is_set_aside(fleet, relay, monkeypatch)
     def fail(*_arguments):
         raise KeyError("what nobody foresaw")
 
-    monkeypatch.setattr(relay, "_genuine_signature", fail)
+    monkeypatch.setattr(relay, "_genuine_event", fail)
     relay._handle_or_set_aside(honest(fleet, job_id, 1))
     (item,) = fleet._access.context.registry.peek(set_aside.listed, [])
     assert (item.kind, item.key) == ("payload", BROKER.topic(job_id, events.EVENTS))

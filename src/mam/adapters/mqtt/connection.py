@@ -41,6 +41,8 @@ _QOS = 1
 # paho checks its keepalive only inside its loop functions, so they must run this often.
 _STEP = 1.0
 _CLOSE_SECONDS = 1.0
+# So many packets are read before their messages are handled.
+_MOST_PACKETS = 200
 
 
 class ReceivedMessage:
@@ -249,7 +251,7 @@ class Connection:
         events = ready.pop(wire.fileno(), 0)
         result = MQTTErrorCode.MQTT_ERR_SUCCESS
         if is_waiting or events & ~select.POLLOUT:
-            result = self._client.loop_read()
+            result = self._read(wire)
             _acknowledge_at_once(wire)
         if not result and self._client.want_write():
             result = self._client.loop_write()
@@ -257,6 +259,18 @@ class Connection:
         if result or self._end is not None:
             raise self._fail(self._end or error_translation.lost(self.broker, paho.error_string(result)))
         return ready.keys()
+
+    def _read(self, wire: Any) -> MQTTErrorCode:
+        """Read the packets that have arrived; paho reads one at a time."""
+        poll = select.poll()
+        poll.register(wire.fileno(), select.POLLIN)
+        for _ in range(_MOST_PACKETS):
+            result = self._client.loop_read()
+            if result or self._end is not None or wire.fileno() < 0:
+                return result
+            if not (getattr(wire, "pending", int)() or poll.poll(0)):
+                break
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def _check(self, result: MQTTErrorCode) -> None:
         if result != MQTTErrorCode.MQTT_ERR_SUCCESS:

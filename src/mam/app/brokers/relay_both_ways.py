@@ -18,7 +18,7 @@ from mam.adapters.system.file_watch import FileWatch
 from mam.app.brokers import config as brokers
 from mam.app.brokers.forgery_limit import ForgeryLimit
 from mam.app.context import setting_aside
-from mam.app.jobs.event import note_refusals, take_in
+from mam.app.jobs.event import SignedEvent, note_refusals, take_in, take_in_together
 from mam.app.jobs.find import token_of
 from mam.app.jobs.import_record import ensure_in_ledger
 from mam.core import broker_address as rules
@@ -29,7 +29,7 @@ from mam.core.errors import EventRefused, JobNotFound, MamError, NotAllowed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from mam.adapters.mqtt.connection import Connection, ReceivedMessage
     from mam.adapters.store.rows_and_log import Transaction
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.core.broker_address import Broker
     from mam.core.caller import Caller
+    from mam.core.job_event import Event
 
+    T = TypeVar("T")
     Document = dict[str, Any]
 
 CONNECTED, LOST = "connected", "lost"
@@ -142,8 +144,9 @@ class Relay:
         watch.keep({self.context.paths.state: None})
         try:
             while True:
-                for message in self._connection.take():
-                    self._handle_or_set_aside(message)
+                messages = self._connection.take()
+                self._handle_all(messages)
+                for message in messages:
                     self._connection.acknowledge(message)
                 self._log_refusals()
                 if self.publishes:
@@ -203,26 +206,42 @@ class Relay:
             )
         return self._is_job_ours[job_id]
 
+    def _handle_all(self, messages: list[ReceivedMessage]) -> None:
+        """Handle messages that arrived; the events among them that are signed are taken in together."""
+        looks = [(message, self._or_set_aside(message, self._look)) for message in messages]
+        signed = [(message, event) for message, event in looks if event is not None]
+        if len(signed) > 1:
+            try:
+                self._take_in_together(signed)
+            except Exception as error:
+                # Each by itself, to find out which one it is.
+                if not (setting_aside.is_of_item(error) or isinstance(error, JobNotFound)):
+                    raise
+            else:
+                return
+        for message, _ in signed:
+            self._handle_or_set_aside(message)
+
     def _handle_or_set_aside(self, message: ReceivedMessage) -> None:
+        self._or_set_aside(message, self._handle)
+
+    def _or_set_aside(self, message: ReceivedMessage, handle: Callable[[ReceivedMessage], T]) -> T | None:
         """Handle a message. One on which mam fails is set aside, and the broker does not send it again."""
         try:
-            self._handle(message)
+            return handle(message)
         except Exception as error:
             if not setting_aside.is_of_item(error):
                 raise
             problem = f"mam cannot take in a message of {message.topic[:200]!r}"
             setting_aside.note(self.context, setting_aside.PAYLOAD, message.topic[:200], error, problem)
+            return None
 
     def _handle(self, message: ReceivedMessage) -> None:
-        """Take in a message about a job of this root; ignore jobs of other roots on the same broker."""
-        for leaf in (events.EVENTS, events.STATUS, republish_request.ASK):
-            job_id = self.broker.job_of(message.topic, leaf)
-            if job_id is None or not events.is_job_id(job_id) or not self._is_in_ledger(job_id):
-                continue
-            if leaf == republish_request.ASK:
-                self._note_request(job_id, message.payload)
-            else:
-                self._take_in(job_id, message, is_retained=message.is_retained and leaf == events.EVENTS)
+        """Handle one message."""
+        signed = self._look(message)
+        if signed is not None:
+            self._take_in(signed.event["job_id"], message.payload, signed.mark)
+            self._remember_event(signed.event, message.payload)
 
     def _is_in_ledger(self, job_id: str) -> bool:
         """Tell whether a job is in the ledger; a job that only has a foreign record is imported."""
@@ -244,46 +263,74 @@ class Relay:
         self._known.add(job_id)
         return True
 
-    def _take_in(self, job_id: str, message: ReceivedMessage, *, is_retained: bool) -> None:
-        """Take in an event, unless it is an echo or forged: those are many, and are found out cheaply."""
-        if hash((job_id, message.payload)) in self._processed or not self._limit.may_look(job_id):
-            return
-        signature = None if is_retained else self._genuine_signature(job_id, message.payload)
-        if signature is None:
-            if not self._limit.refuse(job_id, len(message.payload)):
-                return
-        elif self._was_processed(job_id, signature, message.payload):
-            self._remember(job_id, message.payload)
-            return
+    def _look(self, message: ReceivedMessage) -> SignedEvent | None:
+        """Return the event of a message that is to be taken in; handle any other message at once.
+
+        Messages about jobs of other roots on the same broker are ignored.
+        """
+        for leaf in (events.EVENTS, events.STATUS, republish_request.ASK):
+            job_id = self.broker.job_of(message.topic, leaf)
+            if job_id is None or not events.is_job_id(job_id) or not self._is_in_ledger(job_id):
+                continue
+            if leaf == republish_request.ASK:
+                self._note_request(job_id, message.payload)
+            else:
+                is_retained = message.is_retained and leaf == events.EVENTS
+                return self._look_at_event(job_id, message.payload, is_retained=is_retained)
+        return None
+
+    def _look_at_event(self, job_id: str, payload: bytes, *, is_retained: bool) -> SignedEvent | None:
+        """Return an event that is neither an echo nor forged: those are many, and are found out cheaply."""
+        if hash((job_id, payload)) in self._processed or not self._limit.may_look(job_id):
+            return None
         # Another process may receive the same message, from the same broker or another address of it.
-        mark = hashlib.sha256(b"%d" % is_retained + message.payload).hexdigest()
+        mark = hashlib.sha256(b"%d" % is_retained + payload).hexdigest()
+        signed = None if is_retained else self._genuine_event(job_id, payload, mark)
+        if signed is None:
+            if self._limit.refuse(job_id, len(payload)):
+                self._take_in(job_id, payload, mark, is_retained=is_retained)
+            return None
+        if self._was_processed(signed.event, payload):
+            self._remember(job_id, payload)
+            return None
+        return signed
+
+    def _take_in(self, job_id: str, payload: bytes, mark: str, *, is_retained: bool = False) -> None:
         outcome = take_in(
-            self.context, self.caller, message.payload, job_id=job_id, is_retained=is_retained, mark=mark
+            self.context, self.caller, payload, job_id=job_id, is_retained=is_retained, mark=mark
         )
-        self._remember(job_id, message.payload)
-        if signature is not None:
-            self._remember(job_id, signature.encode())
+        self._remember(job_id, payload)
+        self._tell_outcome(outcome, payload)
+
+    def _take_in_together(self, messages: list[tuple[ReceivedMessage, SignedEvent]]) -> None:
+        outcomes = take_in_together(self.context, self.caller, [signed for _, signed in messages])
+        for (message, signed), outcome in zip(messages, outcomes, strict=True):
+            self._remember_event(signed.event, message.payload)
+            self._tell_outcome(outcome, message.payload)
+
+    def _tell_outcome(self, outcome: Document, payload: bytes) -> None:
         if outcome["verdict"] == events.APPLIED:
-            self.tell({"event": events.parse(message.payload, job_id)})
+            self.tell({"event": events.parse(payload, outcome["job_id"])})
         elif outcome["verdict"] == "refused":
             self.tell({"refused": outcome})
 
-    def _genuine_signature(self, job_id: str, payload: bytes) -> str | None:
-        """Return the signature of an event if the job's token made it. This writes nothing."""
+    def _genuine_event(self, job_id: str, payload: bytes, mark: str) -> SignedEvent | None:
+        """Return an event if the job's token signed it. This writes nothing."""
         try:
             event = events.parse(payload, job_id)
             token = token_of(self.context, job_id)
         except (EventRefused, NotAllowed):
             return None
-        return str(event["data"]["hmac_sig"]) if events.is_signed(event, token) else None
+        return SignedEvent(event, token, mark) if events.is_signed(event, token) else None
 
-    def _was_processed(self, job_id: str, signature: str, payload: bytes) -> bool:
-        """Tell whether this relay has processed this event, also in other words, or published it itself."""
-        if hash((job_id, signature.encode())) in self._processed:
+    def _was_processed(self, event: Event, payload: bytes) -> bool:
+        """Tell whether this relay has processed an event, also in other words, or published it itself."""
+        job_id = event["job_id"]
+        if hash((job_id, event["data"]["hmac_sig"].encode())) in self._processed:
             return True
         text = payload.decode("utf-8", "replace")
         return self.context.registry.peek(
-            lambda transaction: outbox.contains(transaction, job_id, text), False
+            lambda transaction: jobs.is_recorded(transaction, job_id, event, text), False
         )
 
     def _log_refusals(self, *, at_once: bool = False) -> None:
@@ -299,6 +346,10 @@ class Relay:
         if len(self._processed) > _MOST_PROCESSED:
             self._processed.clear()
         self._processed.add(hash((job_id, payload)))
+
+    def _remember_event(self, event: Event, payload: bytes) -> None:
+        self._remember(event["job_id"], payload)
+        self._remember(event["job_id"], event["data"]["hmac_sig"].encode())
 
     def _note_request(self, job_id: str, payload: bytes) -> None:
         """Note a request for a job's log if the job's token signed it; ignore a repeated request."""

@@ -19,6 +19,7 @@ from mam.core.root_state import RootState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
     from mam.core.job_event import Event
 
     Document = dict[str, Any]
+
+
+class SignedEvent:
+    """An event from elsewhere that its job's token has signed; a refusal of it is logged with the mark."""
+
+    __slots__ = ("event", "mark", "token")
+
+    def __init__(self, event: Event, token: str, mark: str) -> None:
+        self.event = event
+        self.token = token
+        self.mark = mark
 
 
 def event(
@@ -122,8 +134,7 @@ def take_in(
         if is_retained:
             raise EventRefused("the event is a retained message")
         parsed = events.parse(payload, job_id)
-        if parsed["seq"] > events.HIGHEST_GIVEN:
-            raise EventRefused("the seq of the event leaves no number for the next event")
+        _check_number(parsed)
         parsed_id = parsed["job_id"]
         ensure_in_ledger(context, parsed_id)
         verdict = _take_signed(context, caller, parsed_id, parsed, mark)
@@ -132,6 +143,40 @@ def take_in(
             _log_refusal(context, caller, job_id, error.message, mark)
         return {"job_id": job_id, "verdict": "refused", "reason": error.message}
     return {"job_id": parsed_id, "verdict": verdict, "reason": None}
+
+
+def take_in_together(context: Context, caller: Caller, signed: Sequence[SignedEvent]) -> list[Document]:
+    """Take in events of jobs in the ledger in one commit; return for each what `take_in` returns.
+
+    A commit and the files of a job cost more than the events in them.
+    """
+
+    def run(transaction: Transaction) -> list[Document]:
+        return [_taken(context, transaction, caller, one) for one in signed]
+
+    outcomes = context.registry.note(run)
+    for job_id in dict.fromkeys(one.event["job_id"] for one in signed):
+        write_files(context, job_id)
+    return outcomes
+
+
+def _taken(context: Context, transaction: Transaction, caller: Caller, signed: SignedEvent) -> Document:
+    parsed, job_id = signed.event, signed.event["job_id"]
+    verdicts = []
+
+    def work(transaction: Transaction, job: Job) -> None:
+        _check_number(parsed)
+        _refuse_end_of_command(job, parsed["event"])
+        verdicts.append(ledger_writer.take(transaction, job, parsed, signed.token)[0])
+
+    error = _logging_refusal(context, transaction, caller, job_id, work, signed.mark)
+    verdict, reason = (verdicts[0], None) if error is None else ("refused", error.message)
+    return {"job_id": job_id, "verdict": verdict, "reason": reason}
+
+
+def _check_number(parsed: Event) -> None:
+    if parsed["seq"] > events.HIGHEST_GIVEN:
+        raise EventRefused("the seq of the event leaves no number for the next event")
 
 
 def note_refusals(context: Context, job_id: str, count: int) -> None:
@@ -185,22 +230,28 @@ def _with_refusals_logged(
 ) -> None:
     """Run `work` on a job under the write lock. A refusal is committed to the job's log, and then raised."""
 
-    def run(transaction: Transaction) -> EventRefused | NotAllowed | None:
-        job = jobs.find(transaction, job_id)
-        if job is None:
-            raise not_found(context, job_id)
-        try:
-            work(transaction, job)
-        except (EventRefused, NotAllowed) as error:
-            ledger_writer.record_refusal(transaction, job, error.message, mark=mark, by=caller.name)
-            return error
-        return None
-
-    error = context.registry.note(run)
+    error = context.registry.note(
+        lambda transaction: _logging_refusal(context, transaction, caller, job_id, work, mark)
+    )
     write_files(context, job_id)
     if error is not None:
         error.recorded = True
         raise error
+
+
+def _logging_refusal(
+    context: Context, transaction: Transaction, caller: Caller, job_id: str, work: Any, mark: str | None
+) -> EventRefused | NotAllowed | None:
+    """Run `work` on a job; log a refusal in the same transaction, and return it."""
+    job = jobs.find(transaction, job_id)
+    if job is None:
+        raise not_found(context, job_id)
+    try:
+        work(transaction, job)
+    except (EventRefused, NotAllowed) as error:
+        ledger_writer.record_refusal(transaction, job, error.message, mark=mark, by=caller.name)
+        return error
+    return None
 
 
 def _log_refusal(context: Context, caller: Caller, job_id: str | None, reason: str, mark: str | None) -> None:

@@ -314,6 +314,13 @@ def recorded_event(
     return {**event, "data": {**(data if isinstance(data, dict) else {}), "hmac_sig": row[0]}}
 
 
+def is_recorded(transaction: Transaction, job_id: str, event: Event, payload: str) -> bool:
+    """Tell whether an event is in the log with exactly this text, as mam publishes it."""
+    query = "SELECT 1 FROM job_events WHERE job_id=? AND attempt=? AND seq=? AND payload=? LIMIT 1"
+    values = (job_id, job_event.attempt_of(event), event["seq"], payload)
+    return transaction.connection.execute(query, values).fetchone() is not None
+
+
 def remove_ended(transaction: Transaction, job_id: str, *, most: int) -> bool:
     """Delete at most so many entries of a job that has ended; return True once nothing is left of it."""
     connection = transaction.connection

@@ -125,9 +125,3 @@ def publish_again(transaction: Transaction, job_id: str) -> None:
         (EVENTS, job_id, DROPPED, transaction.now - _KEPT_SECONDS, LARGEST_KEPT),
     )
     transaction.connection.execute("UPDATE outbox SET published_at=NULL WHERE job_id=?", (job_id,))
-
-
-def contains(transaction: Transaction, job_id: str, payload: str) -> bool:
-    """Tell whether mam itself published this payload."""
-    query = "SELECT 1 FROM outbox WHERE job_id=? AND payload=? LIMIT 1"
-    return transaction.connection.execute(query, (job_id, payload)).fetchone() is not None
