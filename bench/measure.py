@@ -125,9 +125,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stdin: str = os.devnull
         raise RuntimeError(f"exit status {status}: {' '.join(argv)}")
 
 
-def until(condition: Callable[[], object], what: str) -> None:
+def until(condition: Callable[[], object], what: str, seconds: float = DEADLINE_SECONDS) -> None:
     """Wait for a condition, under a deadline."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             raise RuntimeError(f"waited in vain: {what}")

@@ -1,0 +1,68 @@
+"""A person at the panes: types drafts that are never sent, and asks agents for what needs a permission."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from bench.stage import Stage
+
+DRAFT = "draft that nobody sends"
+_PROMPT = "❯"
+QUESTION = "Do you want to proceed?"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A dialog that nobody answers: the process that shows it, and the command that it asks about."""
+
+    session: str
+    pane: str
+    pid: int
+    command: str
+
+
+class Person:
+    """What a person typed, with tmux alone."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.asked: list[Asked] = []
+        self._serial = 0
+
+    def draft(self, pane: Any, wait: Callable[[], None]) -> str | None:
+        """Type a draft, wait, and delete it."""
+        if not self._is_box_empty(pane.id):
+            return None
+        self._serial += 1
+        self._keys(pane.id, "-l", f"{DRAFT} {self._serial}")
+        wait()
+        self._keys(pane.id, "C-u")
+        return str(pane.session_name)
+
+    def ask(self, pane: Any) -> str | None:
+        """Type a command that asks for a permission, unless the agent asks already."""
+        if not self._is_box_empty(pane.id):
+            return None
+        self._serial += 1
+        command = f"touch asked-{self._serial}"
+        self.asked.append(Asked(pane.mark, pane.id, pane.pid, command))
+        self._keys(pane.id, "-l", f"/ask {command}", ";", "send-keys", "-t", pane.id, "Enter")
+        return command
+
+    def screen(self, pane_id: str) -> str | None:
+        """Return what a pane shows."""
+        return self.stage.tmux.capture([pane_id])[pane_id]
+
+    def _is_box_empty(self, pane_id: str) -> bool:
+        return any(line.strip() == _PROMPT for line in (self.screen(pane_id) or "").splitlines())
+
+    def _keys(self, pane_id: str, *words: str) -> None:
+        with suppress(RuntimeError):
+            # The pane may be gone by now.
+            self.stage.ask_tmux("send-keys", "-t", pane_id, *words)

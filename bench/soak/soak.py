@@ -1,0 +1,257 @@
+"""The soak: clients work, every few seconds something breaks, and once a minute everything is checked.
+
+For a check the clients pause and what is broken is mended; then what they were told must hold, and what is
+there must agree. At the end no resident runs any more, and a second recovery changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bench.measure import until
+from bench.soak import invariants
+from bench.soak.faults import FAULTS
+from bench.soak.ground import Ground
+from bench.soak.report import Line, exactly, growth_lines, size_lines
+from bench.soak.samples import MB, Sampler, resident_pid
+from mam.adapters.store.root_paths import of_root
+from mam.app.context import claims
+from mam.core.errors import MamError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bench.soak.faults import Fault
+    from bench.soak.samples import Sample
+
+_CLIENTS = 3
+_CHECK_SECONDS = 60.0
+_REST_SECONDS = 90.0
+# A resident that lived for so long is looked at for growth.
+_LONG_LIFE = 120.0
+_MOST_DATABASE = 128 * MB
+# What a resident has at most: some descriptors for each session, and threads for messages and jobs.
+_DESCRIPTORS, _DESCRIPTORS_OF_SESSION, _THREADS = 64, 3, 24
+# News and not recovery: what agents report meanwhile, from where a change was made, and by whom.
+_NEWS = (
+    'INSERT INTO "evidence"',
+    "INSERT INTO \"meta\" VALUES('place'",
+    'INSERT INTO "meta" VALUES(\'this_mam',
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long, how often and with what; `faults` ends it by their number, one of each kind first."""
+
+    seed: int
+    seconds: float = 1200.0
+    every: float = 5.0
+    sessions: int = 50
+    faults: int | None = None
+
+
+@dataclass
+class Outcome:
+    """What a soak found."""
+
+    lines: list[Line] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+
+
+def soak(plan: Plan, tell: Callable[[str], None]) -> Outcome:
+    """Run the soak."""
+    tell(f"seed {plan.seed}: starting {plan.sessions} sessions")
+    with (
+        Ground(plan.sessions, min(_CLIENTS, plan.sessions), plan.seed, plan.every) as ground,
+        Sampler(ground.stage) as sampler,
+    ):
+        if not ground.has_small_disk:
+            tell("no full disk: only root may mount a small file system")
+        return _Soak(plan, ground, sampler, tell).run()
+
+
+class _Soak:
+    def __init__(self, plan: Plan, ground: Ground, sampler: Sampler, tell: Callable[[str], None]) -> None:
+        self.plan, self.ground, self.sampler, self.tell = plan, ground, sampler, tell
+        self.chance = random.Random(plan.seed)
+        self.applied: Counter[str] = Counter()
+        self.recent: list[str] = []
+        self.outcome = Outcome()
+        self._first = self.chance.sample(list(FAULTS), len(FAULTS))
+
+    def run(self) -> Outcome:
+        """Break things until the time is over; check once a minute and at the end."""
+        began = time.monotonic()
+        next_fault, next_check = began + self.plan.every, began + _CHECK_SECONDS
+        while not self._is_over(began):
+            time.sleep(max(0.0, next_fault - time.monotonic()))
+            next_fault = max(next_fault + self.plan.every, time.monotonic())
+            self._break()
+            if time.monotonic() >= next_check:
+                self._check()
+                self.ground.clients.go_on()
+                next_check += _CHECK_SECONDS
+        self._check()
+        self._check_second_recovery()
+        self._summarise()
+        return self.outcome
+
+    def _is_over(self, began: float) -> bool:
+        if self.plan.faults is not None:
+            return sum(self.applied.values()) >= self.plan.faults
+        return time.monotonic() - began >= self.plan.seconds
+
+    def _break(self) -> None:
+        """Apply one fault: first one of each kind, then whichever chance takes."""
+        fault: Fault = self._first.pop() if self._first else self._choose()
+        at = time.time()
+        with suppress(MamError):
+            # A fault that tmux or the database refuses at the moment hits nothing.
+            hit = fault(self.ground, self.chance)
+            self.applied[fault.__name__ if hit is not None else f"{fault.__name__} (nothing there)"] += 1
+            self.recent = [*self.recent[-11:], f"{at:.3f} {fault.__name__}: {hit}"]
+            return
+        self.applied[f"{fault.__name__} (refused)"] += 1
+
+    def _choose(self) -> Fault:
+        return self.chance.choices(list(FAULTS), list(FAULTS.values()))[0]
+
+    # ------------------------------------------------------------ checks
+
+    def _check(self) -> None:
+        """Bring everything to rest, and see what holds."""
+        self.ground.clients.pause()
+        try:
+            until(self._is_at_rest, "a root at rest", seconds=_REST_SECONDS)
+        except RuntimeError as error:
+            self._note(f"{error}: {self._restless}")
+        for text in invariants.violations(self.ground):
+            self._note(text)
+        history = self.ground.history.calls
+        failed = sum(call.outcome not in ("done", "killed") for call in history)
+        self.tell(
+            f"{sum(self.applied.values())} faults, {len(history)} operations, {failed} refused or failed, "
+            f"{len(self.outcome.violations)} violations"
+        )
+
+    def _note(self, text: str) -> None:
+        if not any(
+            text.partition("\n")[0] == earlier.partition("\n")[0] for earlier in self.outcome.violations
+        ):
+            faults = "".join(f"\n    {fault}" for fault in self.recent)
+            self.outcome.violations.append(f"{text}\n  after these faults:{faults}")
+            self.tell(f"VIOLATION {self.outcome.violations[-1]}")
+
+    def _is_at_rest(self) -> bool:
+        """Make a change, which finishes what the dead left, and a pass; tell whether nothing is open."""
+        time.sleep(0.2)
+        try:
+            _settle(self.ground)
+            self.ground.fleet.monitor.once()
+        except MamError as error:
+            self._restless = repr(error)
+            return False
+        query = "SELECT count(*) FROM messages WHERE state='typing'"
+        registry = self.ground.fleet._access.context.registry
+        typing = registry.peek(lambda found: found.connection.execute(query).fetchone()[0], 0)
+        intents = len(registry.view().intents)
+        is_complete = self.ground.elsewhere.publish_missing()
+        self._restless = f"{typing} messages being typed, {intents} intents, events complete: {is_complete}"
+        return not typing and not intents and is_complete
+
+    def _check_second_recovery(self) -> None:
+        """I8: without a resident, the second of two recoveries changes nothing."""
+        self.ground.elsewhere.stop()
+        # No agent reports anything meanwhile.
+        self.ground.stage.tmux.kill_server(timeout=60)
+        if (pid := resident_pid(self.ground.stage)) is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        until(lambda: resident_pid(self.ground.stage) is None, "the end of the resident", seconds=60)
+        settings = self.ground.stage.home / ".config" / "mam" / "config.toml"
+        settings.write_text(settings.read_text(encoding="utf-8").replace('"auto"', '"off"'), encoding="utf-8")
+        until(self._is_at_rest, "a root at rest", seconds=_REST_SECONDS)
+        _settle(self.ground)
+        before = _everything(self.ground)
+        _settle(self.ground)
+        after = _everything(self.ground)
+        if before != after:
+            changed = [line[:300] for line in {*before} ^ {*after}]
+            self._note(f"I8: a second recovery changed {changed[:10]}")
+
+    # ------------------------------------------------------------ the table
+
+    def _summarise(self) -> None:
+        lines = self.outcome.lines
+        lines.append(Line("seed", str(self.plan.seed)))
+        lines += [Line(f"fault {name}", str(count)) for name, count in sorted(self.applied.items())]
+        by_verb: dict[str, Counter[str]] = {}
+        for call in self.ground.history.calls:
+            by_verb.setdefault(call.verb, Counter())[call.outcome] += 1
+        for verb, counts in sorted(by_verb.items()):
+            shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+            lines.append(Line(f"operation {verb}", shown))
+        lines.append(Line("events from elsewhere", str(sum(self.ground.elsewhere.published.values()))))
+        lines += self._resident_lines()
+        lines += size_lines(self.sampler.largest, _MOST_DATABASE)
+        lines.append(exactly("violations", len(self.outcome.violations), 0))
+
+    def _resident_lines(self) -> list[Line]:
+        lives: dict[int, list[Sample]] = {}
+        for sample in self.sampler.samples:
+            lives.setdefault(sample.pid, []).append(sample)
+        lines = (
+            [Line("residents", f"{len(lives)}, p50 {median(map(_seconds, lives.values())):.0f} s")]
+            if lives
+            else []
+        )
+        most = {
+            name: max((getattr(one, name) for one in self.sampler.samples), default=0) for name in _BOUNDS
+        }
+        for name, bound in _BOUNDS.items():
+            limit = bound(self.plan.sessions)
+            lines.append(
+                Line(f"most {name} of a resident", f"{most[name]:g}", f"{limit:g}", most[name] <= limit)
+            )
+        for pid, samples in lives.items():
+            if _seconds(samples) >= _LONG_LIFE:
+                lines += growth_lines(f"resident {pid}, {_seconds(samples):.0f} s", samples)
+        return lines
+
+
+_BOUNDS = {
+    "descriptors": lambda sessions: _DESCRIPTORS + _DESCRIPTORS_OF_SESSION * sessions,
+    "threads": lambda _sessions: _THREADS,
+}
+
+
+def _seconds(samples: Sequence[Sample]) -> float:
+    return samples[-1].at - samples[0].at
+
+
+def _settle(ground: Ground) -> None:
+    """Do what the next changing verb does first, and a change that changes nothing."""
+    ground.fleet._access.begin()
+    claims.change(ground.fleet._access.context, lambda _draft: None)
+
+
+def _everything(ground: Ground) -> list[str]:
+    """Return all that is recorded: the database line by line, and the file."""
+    paths = of_root(str(ground.stage.root))
+    connection = sqlite3.connect(paths.db)
+    try:
+        dump = [line for line in connection.iterdump() if not line.startswith(_NEWS)]
+    finally:
+        connection.close()
+    return [*dump, Path(paths.yaml).read_text(encoding="utf-8")]

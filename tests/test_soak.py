@@ -1,0 +1,385 @@
+"""Load and soak run and leave nothing behind, and each of their checks notices what it is for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from bench.soak import invariants
+from bench.soak.faults import FAULTS
+from bench.soak.history import History, Writer
+from bench.soak.person import DRAFT, Asked
+from bench.soak.report import Line, exactly, growth_lines, is_good, render, size_lines
+from bench.soak.samples import MB, Sample, growth
+from tests.adapters.store.making import new_row
+from tests.waiting import wait_until
+
+import mam
+from mam.adapters.store.tables import jobs
+from mam.app.jobs.new_job import new_id, record_job
+from mam.core import job_event
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def folder():
+    """A temporary folder with a short name: a socket's path has at most 107 bytes."""
+    made = Path(tempfile.mkdtemp(prefix="mam-t-"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def begin(folder):
+    """Start `./dev soak` with a temporary folder of its own, which must be empty at the end."""
+
+    def begin(*words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "bench.soak", *words],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    yield begin
+    wait_until(lambda: not users_of(folder), lambda: f"the end of {users_of(folder)}")
+    assert not list(folder.iterdir())
+    assert str(folder) not in Path("/proc/self/mounts").read_text(encoding="utf-8")
+
+
+def users_of(folder: Path) -> list[int]:
+    """Return the processes that have this folder in their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"={folder}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the soak reads /proc")
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.starts
+def test_a_soak_with_each_fault_once(begin) -> None:
+    process = begin("--sessions", "4", "--faults", str(len(FAULTS)), "--every", "0.5", "--seed", "5")
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, ""), out + err
+    for fault in FAULTS:
+        assert f"fault {fault.__name__}" in out
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.starts
+def test_a_load_of_some_seconds(begin) -> None:
+    words = ("--sessions", "3", "--minutes", "0.05", "--messages", "4", "--events", "50")
+    process = begin("--load", *words)
+    out, err = process.communicate()
+    assert process.returncode == 0, out + err
+    assert "messages lost" in out
+    assert "events lost" in out
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.starts
+def test_an_interrupt_leaves_nothing(begin, folder) -> None:
+    process = begin("--sessions", "2", "--minutes", "5", "--every", "0.5")
+    wait_until(lambda: process.poll() is not None or list(folder.glob("*/history/*.jsonl")), "clients")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (130, "interrupted\n"), out
+
+
+# ------------------------------------------------------------ each check can fail
+
+
+class FakeGround:
+    """What the checks look at: a real root without tmux, a history, and what agents have taken."""
+
+    def __init__(self, fleet, place: Path) -> None:
+        self.fleet = fleet
+        (place / "history").mkdir()
+        (place / "home" / "mam-practice").mkdir(parents=True)
+        self.panes: list[SimpleNamespace] = []
+        listing = SimpleNamespace(panes=self.panes)
+        tmux = SimpleNamespace(panes=lambda: listing)
+        self.stage = SimpleNamespace(root=Path(fleet.root), home=place / "home", tmux=tmux)
+        self.history = History(place / "history")
+        self.writer = Writer(place / "history", "c0-1")
+        self.clients = SimpleNamespace(failed=[])
+        self.person = SimpleNamespace(asked=[], screen=lambda _pane: "")
+        self.elsewhere = SimpleNamespace(published={})
+        self.notes: dict[str, str] = {}
+
+    def note(self, verb: str, asked: dict, **answer: dict) -> None:
+        number = self.writer.call(verb, asked)
+        if answer:
+            self.writer.answer(number, **answer)
+        self.history.read()
+
+    def take(self, *texts: str, kind: str = "user") -> None:
+        path = self.stage.home / "mam-practice" / "one.jsonl"
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps({"type": kind, "text": text}) + "\n" for text in texts)
+
+    def add_row(self, number: int = 1, **fields) -> dict:
+        row = new_row(number, name=f"c0-s{number}", **{"status": "stopped", **fields})
+        self.fleet._access.context.registry.change(lambda draft: draft.add(row))
+        return row
+
+    def add_job(self) -> str:
+        return record_job(self.fleet._access.context, self.fleet.caller, new_id(), "x").id
+
+    def add_entry(self, job: str, name: str, detail: str, seq: int) -> None:
+        event = job_event.make(job, name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", detail=detail)
+        self.fleet._access.context.registry.note(
+            lambda draft: jobs.add_entry(draft, job, name, event, attempt=2 + seq)
+        )
+
+
+@pytest.fixture
+def ground(quick_path, home):
+    root = quick_path / "root"
+    root.mkdir()
+    with mam.open(str(root)) as fleet:
+        fleet.init()
+        yield FakeGround(fleet, quick_path)
+
+
+def message(ground, text="message c0-1-1", state="submitted", recorded="submitted"):
+    """Record a message that was sent and acknowledged, and what mam says of it."""
+    asked = {"session": "s_00000001", "text": text, "message": "m_00000001"}
+    ground.note("send", asked, result={"state": state})
+    values = ("m_00000001", "s_00000001", "user", text, 0, "ready", recorded, 1, 0.0, 0.0)
+    ground.fleet._access.context.registry.note(
+        lambda draft: draft.connection.execute(
+            "INSERT INTO messages(id, session_id, sender, text, is_command, wanted, state, attempts,"
+            " created_at, changed_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("taken", "states", "problem"),
+    [
+        (["message c0-1-1"], {}, None),
+        ([], {}, "submitted and not taken"),
+        (["message c0-1-1"] * 2, {}, "taken 2 times"),
+        (["message c0-1-1"], {"recorded": "held"}, "taken and recorded as held"),
+        ([], {"state": "held", "recorded": "typing"}, "still being typed"),
+        (["message c0-1-1", f"{DRAFT} 1"], {}, "which nobody sent"),
+        (["message c0-1-1", f"{DRAFT} 1message c0-1-1"], {}, "which nobody sent"),
+    ],
+)
+def test_messages(ground, taken, states, problem) -> None:
+    message(ground, **states)
+    ground.take(*taken)
+    found = list(invariants.sent(ground))
+    assert ([problem in text for text in found] == [True]) if problem else not found
+
+
+def test_an_acknowledged_message_that_is_not_recorded(ground) -> None:
+    asked = {"session": "s_00000001", "text": "message c0-1-1", "message": "m_00000001"}
+    ground.note("send", asked, result={"state": "held"})
+    assert "acknowledged and not recorded" in next(invariants.sent(ground))
+    ground.note("forget", {"session": "s_00000001"}, result={"id": "s_00000001"})
+    assert not list(invariants.sent(ground))
+
+
+def test_sessions(ground) -> None:
+    session = ground.add_row()["id"]
+    ground.note("stop", {"session": session}, result={"status": "stopped"})
+    assert not list(invariants.sessions(ground))
+    ground.note("rename", {"session": session, "name": "c0-r-1"})
+    assert list(invariants.sessions(ground)), "a killed rename gives no name but the new one and the old one"
+    ground.note("rename", {"session": session, "name": "c0-s1"}, result={"name": "c0-s1"})
+    assert not list(invariants.sessions(ground))
+    ground.note("archive", {"session": session}, result={"status": "archived"})
+    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(ground))
+    ground.note("resume", {"session": session})
+    ground.note("stop", {"session": session})
+    assert not list(invariants.sessions(ground)), "nobody knows what became of a killed call"
+    ground.note("forget", {"session": session}, result={"id": session})
+    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(ground))
+
+
+def test_a_session_that_is_gone(ground) -> None:
+    ground.note("create", {"name": "c0-c-1"}, result={"session": "s_00000001", "status": "running"})
+    assert "s_00000001 is None" in next(invariants.sessions(ground))
+    ground.note("forget", {"session": "s_00000001"})
+    assert not list(invariants.sessions(ground))
+
+
+def test_the_registry(ground) -> None:
+    row = ground.add_row()
+    assert not list(invariants.registry(ground))
+    ground.notes[row["id"]] = "edit-1"
+    assert "the note of a person is lost" in next(invariants.registry(ground))
+    file = Path(ground.fleet.registry_file)
+    file.write_text(file.read_text(encoding="utf-8").replace("stopped", "archived"), encoding="utf-8")
+    assert "the file and the database" in next(invariants.registry(ground))
+
+
+@pytest.mark.starts
+def test_panes(ground) -> None:
+    row = ground.add_row()
+    assert not list(invariants.panes(ground))
+    ground.panes += [SimpleNamespace(mark=row["id"], dead=False)] * 2
+    assert [text.partition(" s_")[0] for text in invariants.panes(ground)] == [
+        "2 live panes claim",
+        "a live pane of",
+    ]
+
+
+@pytest.mark.starts
+def test_a_session_without_its_process(ground) -> None:
+    ground.add_row(status="running")
+    assert "c0-s1 (s_00000001) is running, its process" in next(invariants.panes(ground))
+
+
+@linux
+def test_a_process_of_a_session_that_has_ended(ground, monkeypatch) -> None:
+    monkeypatch.setattr(invariants, "HOOK_SECONDS", 0.0)
+    environ = {**os.environ, "MAM_SESSION": "s_00000001", "MAM_ROOT": ground.fleet.root}
+    with subprocess.Popen(["sleep", "100"], env=environ) as left:
+        try:
+            wait_until(lambda: b"sleep" in Path(f"/proc/{left.pid}/cmdline").read_bytes())
+            assert f"process {left.pid} of s_00000001" in next(invariants.processes(ground))
+        finally:
+            left.kill()
+    assert not list(invariants.processes(ground))
+
+
+def test_dialogs(ground) -> None:
+    ground.person.asked.append(Asked("s_00000001", "%1", os.getpid(), "touch asked-1"))
+    assert "is gone" in next(invariants.dialogs(ground))
+    ground.person.screen = lambda _pane: "touch asked-1\nDo you want to proceed?"
+    assert not list(invariants.dialogs(ground))
+    ground.take("`touch asked-1` is done.", kind="assistant")
+    assert "somebody allowed" in next(invariants.dialogs(ground))
+
+
+def test_reports(ground) -> None:
+    job = ground.add_job()
+    ground.note("report", {"job": job, "detail": "one"}, result={"seq": 1})
+    assert "0 times in the log" in next(invariants.reports(ground))
+    ground.add_entry(job, "progress", "one", 1)
+    assert not list(invariants.reports(ground))
+    ground.add_entry(job, "progress", "one", 2)
+    assert "2 times in the log" in next(invariants.reports(ground))
+
+
+def test_ends(ground) -> None:
+    job = ground.add_job()
+    assert not list(invariants.ends(ground))
+    ground.note("submit", {"prompt": "x"}, result={"job": "0badcafe"})
+    assert "lost" in next(invariants.ends(ground))
+    ground.note("end", {"job": job, "detail": "over"}, result={"status": "completed"})
+    assert "not ended" in list(invariants.ends(ground))[1]
+    ground.add_entry(job, "completed", "over", 1)
+    assert f"job {job} is pending and has 1 ends" in next(invariants.ends(ground))
+
+
+def test_events_from_elsewhere(ground) -> None:
+    job = ground.add_job()
+    ground.elsewhere.published[job] = 1
+    assert "lost [1], doubled []" in next(invariants.elsewhere(ground))
+    ground.add_entry(job, "progress", "number 1", 1)
+    assert not list(invariants.elsewhere(ground))
+    ground.add_entry(job, "progress", "forged", 2)
+    assert "has a forged event" in next(invariants.elsewhere(ground))
+
+
+def test_tasks(ground) -> None:
+    ground.note("task", {"text": "one"}, result={"id": "t_00000001"})
+    assert "0 times" in next(invariants.tasks(ground))
+    task = ground.fleet.tasks.add("two", role="soak")["task"]
+    ground.note("task", {"text": "two"}, result={"id": task["id"]})
+    assert len(list(invariants.tasks(ground))) == 1
+
+
+def test_leftovers(ground) -> None:
+    ground.add_job()
+    assert not list(invariants.leftovers(ground))
+    state = ground.stage.root / ".mam"
+    for path in (
+        state / "state.db.0badcafe",
+        state / "launch" / "x.launch",
+        state / "jobs" / "0badcafe.json.1",
+    ):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert len(list(invariants.leftovers(ground))) == 3
+
+
+def test_bugs(ground) -> None:
+    ground.note("look", {}, error={"code": "session_not_found", "message": "x"})
+    assert not list(invariants.violations(ground))
+    ground.note("look", {}, error={"code": "traceback", "message": "x"})
+    ground.clients.failed.append("c0 ended by itself")
+    assert [text.partition(":")[0] for text in invariants.violations(ground)] == ["bugs", "bugs"]
+
+
+# ------------------------------------------------------------ the history and the table
+
+
+def test_a_call_without_an_answer_was_killed(ground) -> None:
+    ground.note("stop", {"session": "s_1"})
+    ground.note("stop", {"session": "s_2"}, error={"code": "pane_gone", "message": "x"})
+    ground.note("stop", {"session": "s_3"}, result={})
+    assert Counter(call.outcome for call in ground.history.calls) == {"killed": 1, "pane_gone": 1, "done": 1}
+    assert [call.is_acknowledged for call in ground.history.calls] == [False, False, True]
+
+
+def samples(memory, descriptors=(10,), seconds=60.0):
+    step = seconds / (len(memory) - 1)
+    return [
+        Sample(1, number * step, size * MB, descriptors[number % len(descriptors)], 2)
+        for number, size in enumerate(memory)
+    ]
+
+
+def test_growth_counts_after_the_warm_up() -> None:
+    flat = samples([10, 40, 50, 50, 51, 50, 52, 51])
+    assert is_good(growth_lines("resident", flat))
+    assert [one.before for one in growth(flat)] == [50 * MB, 10, 2]
+    grown = samples([10, 40, 50, 50, 51, 52, 54, 54])
+    assert [line.ok for line in growth_lines("resident", grown)] == [False, True, True]
+    assert is_good(growth_lines("resident", samples([10, 40, 50, 90], seconds=5))), (
+        "a short run is not judged"
+    )
+    leaking = samples([50] * 8, descriptors=(10, 11, 12, 13, 14, 15, 16, 17))
+    assert [line.ok for line in growth_lines("resident", leaking)] == [True, False, True]
+
+
+def test_the_table() -> None:
+    lines = [Line("a", "1"), exactly("lost", 1, 0), *size_lines({"database": 2 * MB}, 1 * MB)]
+    assert not is_good(lines)
+    assert is_good(lines[:1])
+    assert render(lines).splitlines()[2].split() == ["lost", "1", "0", "FAILED"]
+
+
+def test_wrong_usage_is_64(begin) -> None:
+    process = begin("--nonsense")
+    assert "unrecognized arguments" in process.communicate()[1]
+    assert process.returncode == 64
