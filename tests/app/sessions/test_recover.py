@@ -6,9 +6,10 @@ import sqlite3
 import pytest
 
 import mam
+from mam.adapters.tmux.error_translation import NoAnswer
 from mam.app.context.setting_aside import is_of_item
-from mam.app.sessions import recover
-from mam.core.errors import Broken, DiskFull, RegistryCorrupt
+from mam.app.sessions import launch, recover
+from mam.core.errors import Broken, DiskFull, RegistryCorrupt, TerminalsDown
 from mam.core.mam_version import is_newer
 
 
@@ -153,3 +154,30 @@ def test_versions_are_compared_by_their_numbers() -> None:
     assert is_newer("0.2.0", "0.2.0.dev0")
     assert not is_newer("0.2.0.dev0", "0.2.0.dev0")
     assert is_newer("0.1.0", "what")
+
+
+@pytest.mark.parametrize("verb", ["resume", "create"])
+def test_a_pane_of_a_launch_that_was_withdrawn_is_not_taken_for_the_agent(fleet, monkeypatch, verb) -> None:
+    """tmux carries out late what it was asked for, when mam has given up; for a moment the pane lives."""
+    fleet.sessions.create("practice", name="one", args=["--speed", "0"], wait=False)
+    fleet.sessions.stop("one", force=True)
+    start = launch._start_in_pane
+
+    def start_late(*given, **options):
+        start(*given, **options)
+        raise NoAnswer("tmux server does not answer (new-session)")
+
+    with monkeypatch.context() as silent:
+        silent.setattr(launch, "_start_in_pane", start_late)
+        silent.setattr(launch, "_find_row_pane", lambda *_given: None)
+        # A launcher that has not looked for its file yet.
+        silent.setattr(launch.launches, "launcher_command", lambda _path: ["sleep", "1000"])
+        with pytest.raises(TerminalsDown):
+            if verb == "resume":
+                fleet.sessions.resume("one")
+            else:
+                fleet.sessions.create("practice", name="two", args=["--speed", "0"])
+    assert read(fleet, "SELECT verb FROM intents") == [(verb,)]
+    fleet.init()
+    assert read(fleet, "SELECT verb FROM intents") == []
+    assert {one.name: one.row["status"] for one in fleet.sessions.list()} == {"one": "stopped"}

@@ -30,6 +30,8 @@ WAIT_SECONDS = 20.0
 STEP = 0.02
 # Where the claim of a rename has the name that the session gets.
 NEW_NAME = "to"
+# Where the claim of a start has the launch file that the verb took back.
+WITHDRAWN = "withdrawn"
 # Claims that this process has released without recording the release, because the disk was full.
 _released_unrecorded: set[tuple[str | None, float | None]] = set()
 
@@ -200,6 +202,13 @@ def annotate(transaction: Transaction, session_id: str, notes: Mapping[str, Any]
     if intent is not None:
         intent.data = notes
         transaction.intents.put(intent)
+
+
+def annotate_withdrawn(transaction: Transaction, session_id: str, launch_file: str) -> None:
+    """Record in the claim on a session that a launch was withdrawn: its pane is not that of the agent."""
+    intent = transaction.intents.of(session_id)
+    if intent is not None:
+        annotate(transaction, session_id, {**intent.data, WITHDRAWN: launch_file})
 
 
 def is_free(transaction: Transaction, session_id: str, name: str) -> bool:

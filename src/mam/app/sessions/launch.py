@@ -17,7 +17,7 @@ from mam.adapters.system import concurrent_program, process, program_lookup
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
 from mam.adapters.tmux.error_translation import NoAnswer
-from mam.app.context import own_command, resident_start_and_lock
+from mam.app.context import claims, own_command, resident_start_and_lock
 from mam.app.context.former_places import former_place_of
 from mam.app.context.liveness import find_pane, identity_of
 from mam.app.jobs.find import is_open
@@ -312,7 +312,7 @@ def start_program(
         pane = _start_in_pane(context, row, launches.launcher_command(launch_file), placement)
     except NoAnswer as error:
         row_pane = _find_row_pane(context, row)
-        if row_pane is None and launches.cancel_launch(launch_file):
+        if row_pane is None and _withdraw(context, row, launch_file):
             raise
         if row_pane is None:
             raise StartUnconfirmed(error.message, hint=error.hint) from error
@@ -323,6 +323,17 @@ def start_program(
     return StartedAgent(
         pane_record(pane, os.path.basename(launch.argv[0]), row["workspace"]), pane.session_id, launch_file
     )
+
+
+def _withdraw(context: Context, row: Row, launch_file: str) -> bool:
+    """Cancel a launch that tmux may carry out later, and note it in the claim; False if it was taken.
+
+    Its pane closes itself, but for a moment recovery could see it, and take it for the pane of the session.
+    """
+    if not launches.cancel_launch(launch_file):
+        return False
+    context.registry.note(lambda transaction: claims.annotate_withdrawn(transaction, row["id"], launch_file))
+    return True
 
 
 def _start_in_pane(context: Context, row: Row, command: list[str], placement: Placement | None) -> TmuxPane:

@@ -137,7 +137,7 @@ def _end_intent(context: Context, intent: Intent) -> None:
 def _finish_start(context: Context, caller: Caller, intent: Intent) -> None:
     """Bind the pane of a create or fork to its row. Without a pane, undo the start."""
     plan: StartPlan = intent.data  # type: ignore[assignment]  # create and fork store a StartPlan
-    pane = _started_pane(context, plan["row"], plan["launch_file"])
+    pane = _started_pane(context, plan["row"], plan["launch_file"], intent)
     if pane is None:
         create.undo_new_worktree(context, plan)
         _end_intent(context, intent)
@@ -153,7 +153,7 @@ def _finish_resume(context: Context, caller: Caller, intent: Intent) -> None:
     if row is None or is_running(row):
         _end_intent(context, intent)
         return
-    pane = _started_pane(context, row, intent.data["launch_file"])
+    pane = _started_pane(context, row, intent.data["launch_file"], intent)
     if pane is None or pane.dead:
         _end_intent(context, intent)
         context.user_state.release(intent.session_id, context.root_id)
@@ -232,15 +232,17 @@ def _marked_pane(context: Context, row: Row) -> Pane | None:
     listing = context.tmux(row["tmux_server"]).panes()
     if not listing.confirmed:
         raise TerminalsDown(
-            f"a change of '{row['name']}' was interrupted, and tmux does not answer how far it got",
-            hint=listing.error,
+            f"a change of '{row['name']}' was interrupted, and nobody knows how far it got: {listing.error}"
         )
     return find_pane(row, [pane for pane in listing.panes if pane.mark == row["id"]])
 
 
-def _started_pane(context: Context, row: Row, launch_file: str) -> Pane | None:
+def _started_pane(context: Context, row: Row, launch_file: str, intent: Intent) -> Pane | None:
     """Return the pane of an interrupted start. Without a pane, cancel the launch."""
     pane = _new_pane(context, row)
+    if intent.data.get(claims.WITHDRAWN) == launch_file:
+        # The pane of a withdrawn launch is about to close itself.
+        return None
     if pane is None and not launches.cancel_launch(launch_file):
         # The file was never written, or a slow launcher has just read it. Then its pane exists now.
         pane = _new_pane(context, row)
