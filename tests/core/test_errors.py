@@ -33,3 +33,9 @@ def test_messages_carry_no_control_characters() -> None:
     error = MamError("a\x1b[31m\nb", hint="c\rd")
     assert str(error) == "a[31m b"
     assert error.hint == "c d"
+
+
+def test_an_error_of_a_class_with_a_way_out_has_it_as_its_hint() -> None:
+    assert errors.TerminalsDown("'one' was not renamed").hint == errors.TerminalsDown.way_out
+    assert errors.TerminalsDown("it belongs to another user", hint="ask them").hint == "ask them"
+    assert errors.PaneGone("its pane is gone").hint is None

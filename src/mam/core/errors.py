@@ -38,12 +38,15 @@ class MamError(Exception):
     retryable = False
     # True if the change was committed before the error, and only showing or publishing it failed.
     recorded = False
+    # The hint of an error that is raised without one.
+    way_out: str | None = None
 
     def __init__(self, message: str = "", *, hint: str | None = None, session: Any = None) -> None:
         """Keep the message as one line; the default message is the first line of the class's docstring."""
         text = one_line(message or (type(self).__doc__ or type(self).__name__).splitlines()[0])
         super().__init__(text)
         self.message = text
+        hint = hint or self.way_out
         self.hint = one_line(hint) if hint else None
         self.session = session
 
@@ -263,6 +266,7 @@ class TerminalsDown(Unavailable):
     """The tmux server does not answer."""
 
     code = "terminals_down"
+    way_out = "repeat when tmux answers again; mam doctor looks at it"
 
 
 class TmuxMissing(Unavailable):

@@ -9,6 +9,7 @@ from mam.adapters.agents.dialog_options import Choices
 from mam.adapters.agents.kind import ScreenState
 from mam.adapters.agents.practice import Practice
 from mam.adapters.tmux.client import Tmux
+from mam.adapters.tmux.parse import Listing
 from mam.app.messages import answer as answering
 from mam.app.observation import pane_look
 from mam.app.observation.activity import SessionEvidence
@@ -22,6 +23,7 @@ from mam.core.errors import (
     NotAllowed,
     PaneGone,
     Refused,
+    TerminalsDown,
     Usage,
 )
 
@@ -399,6 +401,36 @@ def test_keys_for_an_unknown_program_or_an_ended_session(fleet, session) -> None
     with pytest.raises(PaneGone, match="'one' cannot take keys: it has ended") as error:
         fleet.messages.keys("one", "Escape")
     assert error.value.hint == "mam resume one"
+
+
+def test_keys_behind_a_tmux_that_does_not_answer_are_an_error_of_tmux(fleet, session, monkeypatch) -> None:
+    def keep_silent(*_given):
+        raise TerminalsDown("tmux server does not answer")
+
+    monkeypatch.setattr(Tmux, "look", keep_silent)
+    for press_keys in (
+        lambda: fleet.messages.keys("one", "Escape"),
+        session.interrupt,
+    ):
+        with pytest.raises(TerminalsDown, match="'one' cannot take keys: tmux does not answer") as error:
+            press_keys()
+        assert "mam doctor" in error.value.hint
+
+
+def test_keys_for_an_agent_that_tmux_does_not_show_name_a_way_that_works(fleet, session, monkeypatch) -> None:
+    def show_nothing(*_given):
+        raise PaneGone("there is no such pane")
+
+    with monkeypatch.context() as hidden:
+        hidden.setattr(Tmux, "look", show_nothing)
+        hidden.setattr(Tmux, "panes", lambda *_given, **_options: Listing(True, []))
+        with pytest.raises(PaneGone, match="its pane is gone") as error:
+            session.interrupt()
+        assert error.value.hint == "mam restart one"
+        # A resume leaves a session whose process lives as it is.
+        assert not fleet.sessions.resume("one").changed
+        (found,) = [one for one in fleet.monitor.doctor() if one["check"] == "session one"]
+        assert (found["ok"], found["mend"]) == (False, "mam restart one")
 
 
 def test_interrupt(fleet) -> None:

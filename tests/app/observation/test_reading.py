@@ -252,6 +252,17 @@ def test_read_of_an_ended_session_is_its_last_screen(fleet) -> None:
     assert "hello walrus" in session.read()
 
 
+def test_read_without_a_pane_and_a_kept_screen_names_the_way_on(fleet, until) -> None:
+    session = fleet.sessions.create("practice", name="one", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    fleet._access.context.tmux(session.row["tmux_server"]).kill_pane(
+        session.row["pane"]["id"], mark=session.id
+    )
+    with pytest.raises(PaneGone, match="kept no screen") as error:
+        session.read()
+    assert error.value.hint == "mam resume one"
+
+
 def test_scrollback_reaches_back(fleet, workspace) -> None:
     script = workspace / "long.sh"
     script.write_text("seq 1 300; exec sleep 1000\n", encoding="utf-8")

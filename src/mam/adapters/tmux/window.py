@@ -171,5 +171,5 @@ def pane_of(tmux: Tmux, pane_id: str) -> Pane | None:
     """Return a pane with its window, or None if it does not exist. Raises TerminalsDown without an answer."""
     listing = tmux.panes()
     if not listing.confirmed:
-        raise TerminalsDown(f"tmux server '{tmux.server}' does not answer", hint=listing.error)
+        raise TerminalsDown(listing.error or "")
     return next((pane for pane in listing.panes if pane.id == pane_id), None)

@@ -13,7 +13,7 @@ from mam.app.context.authority import check_sender
 from mam.app.observation.log import log
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.core.activity import WAITING, is_asking
-from mam.core.errors import DialogOpen, NotReady, PaneGone, Unwritable, Usage
+from mam.core.errors import DialogOpen, NotReady, PaneGone, TerminalsDown, Unwritable, Usage
 from mam.core.liveness_values import Liveness
 from mam.core.message_rules import absence_reason
 
@@ -86,13 +86,17 @@ def wait_between_interrupts(context: Context, row: Row, key: str) -> None:
 
 
 def look_at_agent(context: Context, row: Row) -> PaneLook:
-    """Look at a session; raise PaneGone where its agent does not run in its pane."""
+    """Look at a session; raise PaneGone where its agent does not run in its pane, or TerminalsDown."""
     look = look_at_pane(context, row)
-    if look.absence:
-        name = row["name"]
-        hint = "mam doctor looks at tmux" if look.absence == Liveness.UNKNOWN else f"mam resume {name}"
-        raise PaneGone(f"'{name}' cannot take keys: {absence_reason(look.absence)}", hint=hint, session=row)
-    return look
+    if not look.absence:
+        return look
+    name = row["name"]
+    message = f"'{name}' cannot take keys: {absence_reason(look.absence)}"
+    if look.absence == Liveness.UNKNOWN:
+        raise TerminalsDown(message, session=row)
+    # A session whose process lives without its pane counts as running, and a resume would leave it so.
+    hint = f"mam restart {name}" if look.absence == Liveness.LOOSE else f"mam resume {name}"
+    raise PaneGone(message, hint=hint, session=row)
 
 
 def reports_dialog(context: Context, row: Row, look: PaneLook) -> bool:

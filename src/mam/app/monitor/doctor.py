@@ -480,6 +480,9 @@ def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:
     if is_running(row) and observed.state in (Liveness.DEAD, Liveness.GONE):
         message = f"is recorded as running, but {observed.reason}"
         yield finding(f"session {name}", False, message, way_to_continue(context, row))
+    elif is_running(row) and observed.state == Liveness.LOOSE:
+        message = f"is in no pane that tmux shows, and {observed.reason}"
+        yield finding(f"session {name}", False, message, f"mam restart {name}")
     elif not is_running(row) and observed.pane is not None and observed.pane.mark == row.get("id"):
         yield finding(f"session {name}", True, "has ended; its pane is kept for review")
     if not os.path.isdir(row["workspace"]):

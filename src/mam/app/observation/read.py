@@ -10,6 +10,7 @@ from mam.core.safe_text import for_screen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.context.context import Context
+    from mam.core.session_row import Row
 
 SCROLLBACK_LINES = 100_000
 _DEAD_LINES = 200
@@ -29,14 +30,25 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
     if pane is None or pane.mark not in ("", row.get("id")):
         last_screen = row.get("last_visible_note")
         if last_screen is None:
-            raise PaneGone(f"'{row['name']}' has no pane any more, and mam has kept no screen of it")
+            raise PaneGone(
+                f"'{row['name']}' has no pane any more, and mam has kept no screen of it",
+                hint=_way_to_continue(context, row),
+            )
         return _tail(last_screen, lines)
     # tmux writes "Pane is dead" into the pane and thereby scrolls up the last lines of the program.
     back = SCROLLBACK_LINES if scrollback else _DEAD_LINES if liveness.state == Liveness.DEAD else 0
     text = context.tmux(row["tmux_server"]).capture([pane.id], scrollback=back)[pane.id]
     if text is None:
-        raise PaneGone(f"the pane of '{row['name']}' was closed just now")
+        raise PaneGone(
+            f"the pane of '{row['name']}' was closed just now", hint=_way_to_continue(context, row)
+        )
     return _tail(for_screen(text).rstrip("\n"), lines)
+
+
+def _way_to_continue(context: Context, row: Row) -> str:
+    from mam.app.observation.conversations import way_to_continue
+
+    return way_to_continue(context, row)
 
 
 def _tail(text: str, count: int | None) -> str:

@@ -69,7 +69,6 @@ def marked_panes(context: Context, mark: str, servers: Iterable[str]) -> dict[st
         if not listing.confirmed:
             raise TerminalsDown(
                 f"tmux server '{server}' does not answer, and its agents may run",
-                hint="repeat when tmux answers again",
             )
         for pane in listing.panes:
             if is_session_id(pane.mark) and not pane.dead and pane.root and is_same_root(pane.root, mark):

@@ -142,7 +142,7 @@ def _find_pane(
 ) -> Pane:
     listing = context.tmux(server).panes(full=True)
     if not listing.confirmed:
-        raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
+        raise TerminalsDown(listing.error or "")
     panes = [
         pane
         for pane in listing.panes

@@ -35,7 +35,6 @@ def live_panes(context: Context, rows: Iterable[Row]) -> Iterator[tuple[Tmux, Pa
         if not listing.confirmed:
             raise TerminalsDown(
                 f"'{row['name']}' runs, and its tmux server '{server}' does not answer",
-                hint="repeat when tmux answers again",
             )
         for pane in listing.panes:
             if (pane.mark, pane.pid) == (row["id"], identity.pid) and not _is_of_other_root(context, pane):

@@ -103,9 +103,7 @@ def _running_row(context: Context, caller: Caller, target: str) -> Row | None:
         return None
     liveness = check_liveness(context, row)
     if liveness.state == Liveness.UNKNOWN:
-        raise TerminalsDown(
-            f"'{row['name']}' was not resumed: {liveness.reason}", hint="repeat when tmux answers again"
-        )
+        raise TerminalsDown(f"'{row['name']}' was not resumed: {liveness.reason}")
     if liveness.state in (Liveness.ALIVE, Liveness.LOOSE):
         return row
     record_death(context, caller, row, liveness)

@@ -264,10 +264,7 @@ class Stop:
         """End the session and return its row."""
         liveness = check_liveness(self.context, self.row)
         if liveness.state == Liveness.UNKNOWN:
-            raise TerminalsDown(
-                f"'{self.row['name']}' was not stopped: {liveness.reason}",
-                hint="repeat when tmux answers again",
-            )
+            raise TerminalsDown(f"'{self.row['name']}' was not stopped: {liveness.reason}")
         if liveness.state == Liveness.LOOSE and not row_trust.was_launched(self.context, self.row):
             # Any registry file can name a process.
             raise NotAllowed(

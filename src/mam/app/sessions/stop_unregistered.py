@@ -54,7 +54,7 @@ def stop_unregistered(
     tmux = context.tmux(server)
     listing = tmux.panes()
     if not listing.confirmed:
-        raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
+        raise TerminalsDown(listing.error or "")
     panes = [pane for pane in listing.panes if pane.session_name == session_name]
     if not panes:
         raise PaneGone(

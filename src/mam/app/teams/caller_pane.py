@@ -45,7 +45,7 @@ def find_caller_pane(context: Context, caller: Caller) -> CallerPane | None:
         server = _server(context, parts[0])
     listing = context.tmux(server).panes()
     if not listing.confirmed:
-        raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
+        raise TerminalsDown(listing.error or "")
     pane = next(
         (
             candidate
