@@ -1,0 +1,108 @@
+"""What can hold after a verb, by the names that the table uses: a sentence, and a check of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tests.matrix.verbs import Verb
+from tests.matrix.world import JOB, World
+
+if TYPE_CHECKING:
+    from tests.matrix.cell import Seen
+
+Check = Callable[[World, Verb, "Seen"], object]
+
+
+def done(world: World, verb: Verb, seen: Seen) -> object:
+    """Check that the verb did what it is for."""
+    return verb.is_done(world, seen.result)
+
+
+def unchanged(world: World, _verb: Verb, seen: Seen) -> object:
+    """Check that records and file are as they were."""
+    assert seen.after[1] == seen.before[1], "the registry file was changed"
+    added = [line for line in seen.after[0] if line not in seen.before[0]]
+    lost = [line for line in seen.before[0] if line not in seen.after[0]]
+    assert not added and not lost, f"changed: {added} {lost}"
+    return True
+
+
+def held(world: World, _verb: Verb, seen: Seen) -> object:
+    return seen.result["state"] == "held" and bool(seen.result["reason"])
+
+
+def job_died(_world: World, _verb: Verb, seen: Seen) -> object:
+    return [job["status"] for job in seen.result] == ["error"]
+
+
+def job_failed(world: World, _verb: Verb, _seen: Seen) -> object:
+    with world.open() as fleet:
+        (job,) = [job for job in fleet.jobs.list() if job["job_id"] != JOB]
+    return job["status"] == "error" and not any(row["name"] != "one" for row in world.rows().values())
+
+
+def is_open(world: World, _verb: Verb, _seen: Seen) -> object:
+    with world.open() as fleet:
+        return all(job["status"] in ("pending", "running") for job in fleet.jobs.list())
+
+
+def died(_world: World, _verb: Verb, seen: Seen) -> object:
+    return [drift["field"] for drift in seen.result["drifts"]] == ["status"]
+
+
+def loose(_world: World, _verb: Verb, seen: Seen) -> object:
+    if "drifts" not in seen.result:
+        return _alive(seen.result) is True and _session(seen.result)["drift"] == "A"
+    return ["runs without its pane" in drift["message"] for drift in seen.result["drifts"]] == [True]
+
+
+def gone(_world: World, _verb: Verb, seen: Seen) -> object:
+    return _alive(seen.result) is False
+
+
+def unknown(_world: World, _verb: Verb, seen: Seen) -> object:
+    if "tmux_confirmed" in seen.result:
+        return seen.result["tmux_confirmed"] is False and not seen.result["drifts"]
+    return _alive(seen.result) is None
+
+
+def asking(_world: World, verb: Verb, seen: Seen) -> object:
+    if verb.name == "read":
+        return "touch foo" in seen.result
+    if verb.name in ("ls", "status"):
+        return _session(seen.result)["activity"] == "waiting"
+    return verb.is_done(_world, seen.result)
+
+
+def warned(_world: World, verb: Verb, seen: Seen) -> object:
+    return bool(seen.warnings) and verb.is_done(_world, seen.result)
+
+
+def named(_world: World, _verb: Verb, seen: Seen) -> object:
+    return [finding["message"] for finding in seen.result if finding["ok"] is False and finding["mend"]]
+
+
+def _session(document: dict[str, Any]) -> dict[str, Any]:
+    return document["sessions"][0] if "sessions" in document else document
+
+
+def _alive(document: dict[str, Any]) -> object:
+    return _session(document)["tmux_alive"]
+
+
+STATES: dict[str, tuple[str, Check]] = {
+    "done": ("", done),
+    "unchanged": ("nothing has changed", unchanged),
+    "held": ("the message is held, and typed when the session can take it", held),
+    "job died": ("the job has ended with an error, because its session is gone", job_died),
+    "job failed": ("the job is recorded, and has ended with this error", job_failed),
+    "open": ("the job is still open", is_open),
+    "died": ("the death is recorded", died),
+    "loose": ("the agent without a pane is reported", loose),
+    "gone": ("the session is shown as not alive", gone),
+    "unknown": ("the session is shown as unknown, and not as dead", unknown),
+    "asking": ("the question stays open", asking),
+    "warned": ("the records are shown, with a warning", warned),
+    "named": ("it names what is wrong, and the way out", named),
+}

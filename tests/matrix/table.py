@@ -1,0 +1,266 @@
+"""The fault matrix: what each verb answers while each fault lasts. docs/faults.md shows the same.
+
+A row is a fault, or one variant of a fault; a column is a verb. A cell is one of
+
+    done                 the verb does what it is for
+    done: STATE          it succeeds, and afterwards the state (states.py) holds
+    CODE                 an error of that code, and nothing has changed
+    CODE: STATE          an error of that code, and afterwards the state holds
+    n/a: reason          the fault cannot meet the verb
+
+Each of the first four may end with ` @ TEST`: the cell is tried there, and not again by the matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STOP = "tests/app/sessions/test_stop.py::"
+ANSWER = "tests/app/messages/test_answer.py::"
+ALL = [
+    *("create", "send", "stop", "resume", "archive", "adopt", "rename", "purge", "fork"),
+    *("job-submit", "job-event", "job-wait", "job-cancel", "task-claim", "team-up"),
+    *("answer", "interrupt", "pass", "ls", "status", "read", "backup", "restore", "doctor"),
+]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault, or one variant of it, with a cell for each verb."""
+
+    fault: str
+    what: str
+    cells: dict[str, str]
+    # What a person does about it.
+    way_out: str
+    variant: str = ""
+    # Tried in `./dev test --all` only.
+    is_long: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the row among all rows."""
+        return f"{self.fault}, {self.variant}" if self.variant else self.fault
+
+    def cell(self, verb: str) -> str:
+        """Return the cell of a verb."""
+        (found,) = (cell for verbs, cell in self.cells.items() if verb in verbs.split())
+        return found
+
+
+def is_not_applicable(cell: str) -> bool:
+    """Tell whether the fault cannot meet the verb."""
+    return cell.startswith("n/a: ")
+
+
+def expected(cell: str) -> tuple[str, str]:
+    """Return the code of a cell, or `done`, and the state afterwards."""
+    outcome = cell.partition(" @ ")[0]
+    code, _, state = outcome.partition(": ")
+    return code, state or ("done" if code == "done" else "unchanged")
+
+
+def tried_by(cell: str) -> str | None:
+    """Return the test that tries a cell, if it is not the matrix."""
+    return cell.partition(" @ ")[2] or None
+
+
+NEW_PANE = "n/a: it starts a pane of its own"
+NO_PANE = "n/a: it looks at no pane"
+
+ROWS = [
+    Row(
+        "tmux server killed",
+        "The process of the tmux server is killed; all its panes end.",
+        {
+            "create resume fork job-submit team-up": "done",
+            "send": "done: held",
+            "stop purge rename archive": "done",
+            "adopt": "pane_gone",
+            "job-event job-cancel task-claim": "done",
+            "job-wait": "done: job died",
+            "answer interrupt": "pane_gone",
+            "pass": "done: died",
+            "ls status": "done: gone",
+            "read backup restore": "done",
+            "doctor": "done: named",
+        },
+        "`mam resume --all` brings the sessions back with their conversations. What starts a session starts"
+        " a server.",
+    ),
+    Row(
+        "tmux socket deleted",
+        "The socket of a tmux server is deleted; the server and its panes run on, out of reach.",
+        {
+            "create resume fork job-submit team-up": "done",
+            "send": "done: held",
+            "stop purge rename archive": "done",
+            "adopt": "pane_gone",
+            "job-event job-cancel task-claim": "done",
+            "job-wait": "timeout: open",
+            "answer interrupt": "pane_gone",
+            "pass ls status": "done: loose",
+            "read backup restore": "done",
+            "doctor": "done: named",
+        },
+        "`kill -USR1 PID` has the server make its socket again; `mam stop` ends an agent without a pane.",
+    ),
+    Row(
+        "pane killed",
+        "A person or a program closes the pane of a session.",
+        {
+            "create adopt fork job-submit team-up": NEW_PANE,
+            "resume archive": "n/a: the session has ended, and has no pane",
+            "send": "done: held",
+            "stop": f"done @ {STOP}test_a_pane_that_is_gone_already_only_changes_the_record",
+            "purge rename": "done",
+            "job-event job-cancel": NO_PANE,
+            "task-claim backup restore": "done",
+            "job-wait": "done: job died",
+            "answer interrupt": "pane_gone",
+            "pass": "done: died",
+            "ls status": "done: gone",
+            "read": "done",
+            "doctor": "done: named",
+        },
+        "`mam resume NAME`.",
+    ),
+    Row(
+        "pane replaced",
+        "The pane of a session is gone, and somebody else's tmux session has its name.",
+        {
+            "create fork job-submit team-up": NEW_PANE,
+            "resume": "name_taken",
+            "archive": "done",
+            "adopt": "done",
+            "send": "done: held",
+            "stop purge rename": "done",
+            "job-event job-cancel": NO_PANE,
+            "task-claim backup restore": "done",
+            "job-wait": "done: job died",
+            "answer interrupt": "pane_gone",
+            "pass": "done: died",
+            "ls status": "done: gone",
+            "read": "done",
+            "doctor": "done: named",
+        },
+        "End the other tmux session or adopt it under another name, then `mam resume NAME`.",
+    ),
+    Row(
+        "tmux hangs",
+        "The tmux server does not answer, because it is stopped (SIGSTOP) or busy.",
+        {
+            "create resume adopt fork team-up stop purge rename": "terminals_down",
+            "job-submit": "terminals_down: job failed",
+            "send": "done: held",
+            "archive": "done",
+            "job-event job-cancel task-claim backup": "done",
+            "job-wait": "timeout: open",
+            "answer interrupt": "terminals_down",
+            "pass ls status": "done: unknown",
+            "read restore": "terminals_down",
+            "doctor": "done: named",
+        },
+        "`kill -CONT PID` wakes a stopped server; `mam doctor` shows the pid. Then repeat.",
+    ),
+    Row(
+        "dialog open",
+        "The agent asks a question, and nobody has answered yet.",
+        {
+            "create resume archive adopt fork job-submit job-event job-cancel team-up backup": (
+                "n/a: it looks at no running session"
+            ),
+            "send": "done: held",
+            "stop": f"done @ {STOP}test_a_tool_never_runs_because_of_a_stop",
+            "purge rename task-claim restore": "done",
+            "job-wait": "n/a: docs/jobs.md has the time limits of a question",
+            "answer": "done",
+            "interrupt": f"dialog_open @ {ANSWER}test_an_interrupt_refuses_no_dialog",
+            "pass ls status read doctor": "done: asking",
+        },
+        "`mam answer NAME allow` or `deny`; the messages that were held follow by themselves.",
+    ),
+    Row(
+        "clock",
+        "The clock is a day ahead (a fake clock).",
+        {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
+        "None is needed: mam orders by numbers, and waits by a clock that nobody sets.",
+        "ahead",
+    ),
+    Row(
+        "clock",
+        "The clock is a day behind (a fake clock).",
+        {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
+        "None is needed.",
+        "behind",
+    ),
+    Row(
+        "clock",
+        "The clock stands still (a fake clock).",
+        {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
+        "None is needed.",
+        "frozen",
+    ),
+    Row(
+        "reboot",
+        "The machine has booted anew (a fake boot id): no server, no agent, and a stranger has the old pid.",
+        {
+            "create resume fork job-submit team-up": "done",
+            "send": "done: held",
+            "stop purge rename archive": "done",
+            "adopt": "pane_gone",
+            "job-event job-cancel task-claim": "done",
+            "job-wait": "done: job died",
+            "answer interrupt": "pane_gone",
+            "pass": "done: died",
+            "ls status": "done: gone",
+            "read backup restore": "done",
+            "doctor": "done: named",
+        },
+        "`mam resume --all`. `mam drill` says beforehand which sessions will come back.",
+    ),
+    Row(
+        "registry file",
+        "A person edits the registry file, and the edit is valid.",
+        {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
+        "None is needed: the next change takes the edit in.",
+        "edited",
+    ),
+    *(
+        Row(
+            "registry file",
+            what,
+            {
+                "create send stop resume archive adopt rename purge fork job-submit team-up task-claim": (
+                    "registry_corrupt"
+                ),
+                "answer interrupt pass": "registry_corrupt",
+                "job-event job-cancel backup": "done",
+                "job-wait": "timeout: open",
+                "ls status": "done: warned",
+                "read": "done",
+                "restore": "done",
+                "doctor": "done: named",
+            },
+            "Correct the line that the error names, or delete the file: mam writes it from its database.",
+            variant,
+        )
+        for variant, what in (
+            ("corrupt", "The registry file is no YAML any more."),
+            ("cut", "The registry file is cut in the middle."),
+        )
+    ),
+    *(
+        Row(
+            "registry file",
+            what,
+            {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
+            "None is needed: mam writes the file from its database.",
+            variant,
+        )
+        for variant, what in (
+            ("empty", "The registry file has 0 bytes."),
+            ("deleted", "The registry file is deleted."),
+        )
+    ),
+]
