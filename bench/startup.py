@@ -45,7 +45,7 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
         elif name == AGENT:
             yield Row(name, times, PASS, found[PASS], Budget("times", 2.5))
         elif name != PASS:
-            yield Row(name, times, PASS, found[PASS], Budget("times", 4) if " 100 " in name else None)
+            yield Row(name, times, PASS, found[PASS], Budget("times", 3.5) if " 100 " in name else None)
 
 
 def ls(stage: Stage) -> None:

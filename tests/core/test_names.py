@@ -84,3 +84,21 @@ def test_variables_that_are_not_ours_to_give(item: str) -> None:
 
 def test_variables_keep_their_value_as_it_is() -> None:
     assert names.parse_environment(["A=b=c;$(x)\n"]) == {"A": "b=c;$(x)\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_id"),
+    [
+        ("s_0123abcd", True),
+        ("s_0123abcD", False),
+        ("s_0123abcg", False),
+        ("s_012-abcd", False),
+        ("s_0123abc", False),
+        ("s_0123abcde", False),
+        ("s_0123abc\n", False),
+        ("t_0123abcd", False),
+        ("", False),
+    ],
+)
+def test_the_form_of_a_session_id(text, is_id) -> None:
+    assert names.is_session_id(text) is is_id

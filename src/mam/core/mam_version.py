@@ -8,7 +8,7 @@ _FORM = r"(\d+)\.(\d+)\.(\d+)(.*)"
 
 def is_newer(version: str, other: str) -> bool:
     """Tell whether a version is newer than another; a text that is no version counts as the oldest."""
-    return _key(version) > _key(other)
+    return version != other and _key(version) > _key(other)
 
 
 def _key(version: str) -> tuple[int, int, int, bool, str]:

@@ -6,14 +6,11 @@ names that reach tmux.
 
 from __future__ import annotations
 
-import re
-
 from mam.core.errors import InvalidName, Usage
 
-# Each is compiled at its first use, so that the start of every command does not pay for it.
+# Patterns are compiled at their first use, so that the start of every command does not pay for them.
 _NAME = r"[a-z0-9][a-z0-9-]{0,99}\Z"
 _STARTABLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z"
-_SESSION_ID = r"s_[0-9a-f]{8}\Z"
 _KIND = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z"
 _SERVER = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,99}\Z"
@@ -31,7 +28,7 @@ _BEFORE_PROGRAM = ("command", "env", "exec", "nohup")
 
 def parse_name(text: str) -> str:
     """Return a valid session name, or raise InvalidName."""
-    if not re.match(_NAME, text):
+    if not _matches(_NAME, text):
         raise InvalidName(
             f"{_quoted(text)} is not a session name",
             hint="use a-z, 0-9 and '-', starting with a letter or digit, at most 100 characters",
@@ -41,7 +38,7 @@ def parse_name(text: str) -> str:
 
 def parse_row_name(text: str) -> str:
     """Return the name of a row that mam can start: it may have capitals and `_`, which a new name may not."""
-    if not re.match(_STARTABLE, text):
+    if not _matches(_STARTABLE, text):
         from shlex import quote
 
         raise InvalidName(
@@ -53,12 +50,12 @@ def parse_row_name(text: str) -> str:
 
 def is_session_id(text: str) -> bool:
     """Tell whether text has the form of a session id."""
-    return bool(re.match(_SESSION_ID, text))
+    return len(text) == 10 and text.startswith("s_") and not text[2:].strip("0123456789abcdef")
 
 
 def parse_kind(text: str) -> str:
     """Return the name of an agent kind, given its name or one of its aliases."""
-    if not re.match(_KIND, text):
+    if not _matches(_KIND, text):
         raise InvalidName(f"{_quoted(text)} is not an agent kind", hint="name a kind or a program on PATH")
     return KIND_ALIASES.get(text, text)
 
@@ -68,7 +65,7 @@ def parse_server(text: str) -> str:
     if text.startswith("/"):
         if text.isprintable() and len(text) < 100:
             return text
-    elif re.match(_SERVER, text):
+    elif _matches(_SERVER, text):
         return text
     raise InvalidName(
         f"{_quoted(text)} is not a tmux server", hint="use a plain name (tmux -L) or an absolute socket path"
@@ -86,14 +83,14 @@ def parse_role(text: str | None) -> str | None:
 
 def parse_model(text: str) -> str:
     """Return the name of a model. It may not begin with `-`: the program would read it as an option."""
-    if not re.match(_MODEL, text):
+    if not _matches(_MODEL, text):
         raise Usage(f"{_quoted(text)} is not the name of a model", hint="use the name that the program takes")
     return text
 
 
 def is_environment_key(text: str) -> bool:
     """Tell whether text can be the name of a variable."""
-    return bool(re.match(_ENV_KEY, text))
+    return _matches(_ENV_KEY, text)
 
 
 def parse_environment(items: list[str]) -> dict[str, str]:
@@ -126,7 +123,7 @@ def numbered(stem: str, number: int) -> str:
 def kind_of_name(name: str) -> str | None:
     """Return the agent kind at the end of a name of the original system's pattern, `STEM-creator-KIND`."""
     _, mark, kind = name.rpartition(_MARK)
-    return kind if mark and re.match(_KIND, kind) else None
+    return kind if mark and _matches(_KIND, kind) else None
 
 
 def kind_of_command(words: list[str]) -> str | None:
@@ -145,8 +142,16 @@ def kind_of_command(words: list[str]) -> str | None:
 
 def slug(text: str) -> str:
     """Return a text as a part of a name: lower case, with one `-` for each run of other characters."""
+    import re
+
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "…")
+
+
+def _matches(pattern: str, text: str) -> bool:
+    import re
+
+    return re.match(pattern, text) is not None

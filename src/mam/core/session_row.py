@@ -6,7 +6,6 @@ a person added must survive. The types below exist for readers and for the type 
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 
 from mam.core.names import KIND_ALIASES, KNOWN_KINDS, UNKNOWN_KIND, kind_of_command, kind_of_name
@@ -154,7 +153,11 @@ def own_id_field(kind: str) -> str:
     """Return the name of the field that holds the id of the session's own conversation."""
     field = _own_id_fields.get(kind)
     if field is None:
-        stem = re.sub(r"[^a-z0-9]+", "_", kind.lower())
+        stem = kind.lower()
+        if not (stem.isascii() and stem.isalnum()):
+            import re
+
+            stem = re.sub(r"[^a-z0-9]+", "_", stem)
         field = f"{stem}_conversation_id_own" if kind == "agy" else f"{stem}_session_id_own"
         _own_id_fields[kind] = field
     return field
@@ -162,6 +165,8 @@ def own_id_field(kind: str) -> str:
 
 def is_own_id_field(key: str) -> bool:
     """Tell whether a field is the own-id field of any agent kind."""
+    import re
+
     return bool(re.match(_OWN_ID, key))
 
 

@@ -25,6 +25,8 @@ DEAR = {
     "asyncio",
 }
 DEAR |= {"importlib.metadata", "tempfile", "threading", "unicodedata", "locale", "gettext", "traceback"}
+# Each takes about a millisecond, a fifth of what the interpreter takes. JSON output needs json and re.
+DEAR_TO_PEOPLE = {"datetime", "importlib", "json", "re", "sqlite3"}
 
 
 def modules_after(workspace, *arguments: str) -> set[str]:
@@ -58,7 +60,7 @@ def test_a_listing_imports_nothing_heavy(run, workspace, arguments):
         loaded = modules_after(workspace, *arguments)
     assert "mam.app.observation.ls" in loaded or "--names" in arguments
     assert not {name for name in loaded if name.split(".")[0] in HEAVY}
-    assert not loaded & DEAR
+    assert not loaded & (DEAR if "--json" in arguments else DEAR | DEAR_TO_PEOPLE)
 
 
 def test_a_listing_with_other_options_imports_argparse_and_nothing_else(run, workspace):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import _sqlite3 as sqlite3
 import os
-import sqlite3
 import time
 from contextlib import ExitStack, contextmanager
 
+from mam.adapters.system import json_text as json
 from mam.core.errors import (
     DiskFull,
     MamError,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 ROOT_ID, ADDITIONS, NEWEST = "root_id", "additions", "newest_mam"
 BUSY_SECONDS = 10.0
 _STEP = 0.002
+# How SQLite begins the error of a query on a database that lacks a table.
+_NO_TABLE = "no such table"
 
 
 def connect(
@@ -55,17 +57,20 @@ def connect(
             _create_private(path)
         elif not os.stat(path).st_size:
             raise damaged(path, "it is empty")
-        connection = _open(path, len(migrations), len(additions))
+        connection, number = _open(path, len(migrations), len(additions))
         try:
-            if not create and schema_number(connection) == (0, 0):
+            if not create and number == (0, 0):
                 raise damaged(path, "it is empty")
-            if not _is_current(connection, migrations, additions):
+            connection.execute("PRAGMA synchronous=FULL")
+            # What is deleted is overwritten, or each copy would have it. Not every build does so by itself.
+            connection.execute("PRAGMA secure_delete=ON")
+            if not _is_current(number, migrations, additions):
                 with _queued(path):
                     # Another process may have migrated it, while this one waited.
-                    is_old = not _is_current(connection, migrations, additions)
-                    major, minor = schema_number(connection)
-                    if is_old and major and keep_copy is not None:
-                        keep_copy(connection, f"{major}.{minor}")
+                    number = schema_number(connection)
+                    is_old = not _is_current(number, migrations, additions)
+                    if is_old and number[0] and keep_copy is not None:
+                        keep_copy(connection, f"{number[0]}.{number[1]}")
                     _migrate(connection, migrations, additions, path, with_wal=with_wal)
         except BaseException:
             connection.close()
@@ -73,20 +78,18 @@ def connect(
         return connection
 
 
-def _open(path: str, major: int, minor: int) -> sqlite3.Connection:
-    """Open a database as it is; raise SchemaTooNew if mam does not know its schema."""
+def _open(path: str, major: int, minor: int) -> tuple[sqlite3.Connection, tuple[int, int]]:
+    """Open a database as it is, with its schema; raise SchemaTooNew if mam does not know that."""
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        if schema_number(connection)[0] > major:
+        number = schema_number(connection)
+        if number[0] > major:
             raise too_new(connection, path, f"{major}.{minor}")
-        connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA trusted_schema=OFF")
-        # What is deleted is overwritten, or each copy would have it. Not every build does so by itself.
-        connection.execute("PRAGMA secure_delete=ON")
     except BaseException:
         connection.close()
         raise
-    return connection
+    return connection, number
 
 
 def schema_number(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -98,7 +101,7 @@ def schema_number(connection: sqlite3.Connection) -> tuple[int, int]:
     try:
         row = connection.execute("SELECT value FROM meta WHERE key=?", (ADDITIONS,)).fetchone()
     except sqlite3.OperationalError as error:
-        if "no such table" not in str(error):
+        if _NO_TABLE not in str(error):
             raise
         return major, 0
     # In a file of somebody else it may be anything.
@@ -106,12 +109,9 @@ def schema_number(connection: sqlite3.Connection) -> tuple[int, int]:
     return major, minor if isinstance(minor, int) else 0
 
 
-def _is_current(
-    connection: sqlite3.Connection, migrations: Sequence[str], additions: Sequence[Addition]
-) -> bool:
-    """Tell whether a database has all that this mam knows. More additions than that do not matter."""
-    major, minor = schema_number(connection)
-    return major == len(migrations) and minor >= len(additions)
+def _is_current(number: tuple[int, int], migrations: Sequence[str], additions: Sequence[Addition]) -> bool:
+    """Tell whether a schema has all that this mam knows. More additions than that do not matter."""
+    return number[0] == len(migrations) and number[1] >= len(additions)
 
 
 def too_new(connection: sqlite3.Connection, path: str, known: str) -> SchemaTooNew:
@@ -261,10 +261,13 @@ def _open_private(path: str, flags: int) -> int:
 def read_meta(connection: sqlite3.Connection, path: str, keys: Sequence[str]) -> dict[str, object]:
     """Return some values of the table `meta`; nothing of a database that has no such table yet."""
     with errors(path):
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='meta'").fetchone():
-            return {}
         marks = ", ".join("?" * len(keys))
-        rows = connection.execute(f"SELECT key, value FROM meta WHERE key IN ({marks})", tuple(keys))  # noqa: S608
+        try:
+            rows = connection.execute(f"SELECT key, value FROM meta WHERE key IN ({marks})", tuple(keys))  # noqa: S608
+        except sqlite3.OperationalError as error:
+            if _NO_TABLE not in str(error):
+                raise
+            return {}
         values = {}
         for key, value in rows:
             if not isinstance(value, str):
@@ -296,7 +299,7 @@ def connect_to_read(
     with errors(path):
         try:
             with errors(path):
-                connection = _open(path, len(migrations), len(additions))
+                connection, number = _open(path, len(migrations), len(additions))
         except Unwritable as error:
             if not (os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal")):
                 connection = _connect_immutable(path)
@@ -305,8 +308,9 @@ def connect_to_read(
                 raise
             else:
                 connection = connect_to_copy(path)
+            number = None
         try:
-            if _is_current(connection, migrations, additions):
+            if _is_current(number or schema_number(connection), migrations, additions):
                 return connection
             return _migrated_copy(connection, migrations, additions, path)
         except BaseException:
@@ -483,8 +487,6 @@ def errors(path: str) -> Iterator[None]:
         raise translate(error, path) from error
     except OSError as error:
         raise translate_os(error, path) from error
-    except json.JSONDecodeError as error:
-        raise damaged(path, f"a record is not readable ({error.msg})") from error
     except UnicodeDecodeError as error:
         raise damaged(path, "a record is not readable") from error
     except RecursionError as error:
@@ -492,6 +494,10 @@ def errors(path: str) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise Usage("text that is not valid Unicode cannot be recorded", hint="write it in UTF-8") from error
     except ValueError as error:
+        from json import JSONDecodeError
+
+        if isinstance(error, JSONDecodeError):
+            raise damaged(path, f"a record is not readable ({error.msg})") from error
         # The only other one of a document: Python reads numbers of at most 4300 digits.
         if "integer string conversion" not in str(error):
             raise

@@ -7,7 +7,7 @@ lives, no other verb may change that session.
 
 from __future__ import annotations
 
-import json
+from mam.adapters.system import json_text as json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import stat
 
-from mam.adapters.system import atomic_file
-
 # Names the file, in the environment of an agent and of its MCP servers.
 VARIABLE = "MAM_LAUNCH"
 _BYTES = 32
@@ -19,6 +17,8 @@ _BYTES = 32
 
 def write_new(path: str) -> str:
     """Write a new secret into a private file, and return its digest. Raises OSError."""
+    from mam.adapters.system import atomic_file
+
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     secret = os.urandom(_BYTES).hex().encode()
     atomic_file.create(path, secret)

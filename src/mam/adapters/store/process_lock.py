@@ -7,9 +7,9 @@ locks the folder of the file, for as long as it holds the file.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 
+from mam.adapters.system import json_text as json
 from mam.adapters.system import process
 
 TYPE_CHECKING = False

@@ -7,7 +7,6 @@ each other share one update of the file.
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import ExitStack, contextmanager
 from time import monotonic, sleep
@@ -17,6 +16,7 @@ from mam.adapters.store.intents import Intents, parse_owner
 from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.rows_and_log import CHANGED_BY, Transaction, choose
+from mam.adapters.system import json_text as json
 from mam.core.errors import Damaged, MamError, Unavailable
 from mam.core.root_state import RootState
 from mam.core.session_row import is_running, with_all_fields, with_new_fields

@@ -6,11 +6,11 @@ a copy of the database in memory, and writes nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 
 from mam.adapters.store import database
+from mam.adapters.system import json_text as json
 from mam.adapters.system import machine
 from mam.core.errors import Damaged, RootCopy, RootElsewhere, RootForeign, RootMissing, Unavailable
 from mam.core.root_state import PLACE_SECONDS, Arrival, KnownRoot, Place, RootFacts, RootState, judge

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import contextmanager
 
 from mam.adapters.store.intents import Intents
+from mam.adapters.system import json_text as json
 from mam.adapters.system import process
-from mam.core import record_limits
 from mam.core.errors import AmbiguousTarget, Conflict, MamError, NameTaken, SessionNotFound
 from mam.core.session_row import Status, with_all_fields, with_new_fields
 
@@ -166,6 +165,8 @@ class Transaction:
 
     def log(self, actor: str, verb: str, row: Row | None, reason: str | None = None, **detail: Any) -> None:
         """Record who did what to which session, and why."""
+        from mam.core import record_limits
+
         text = dump(detail)
         if not record_limits.is_text("detail", text):
             text = dump({"omitted": len(text)})
@@ -202,6 +203,8 @@ class Transaction:
 
 def _sound(row: Row) -> str:
     """Return a row as it is recorded."""
+    from mam.core import record_limits
+
     data = dump(row)
     record_limits.check(data=data)
     return data

@@ -7,11 +7,11 @@ ends with that process: if its holder is dead, the conversation is free, even if
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import contextmanager, suppress
 
 from mam.adapters.store import database, launch_secret, schema
+from mam.adapters.system import json_text as json
 from mam.adapters.system import process
 from mam.core.errors import Damaged, InvalidSettings, Unavailable
 from mam.core.root_state import KnownRoot

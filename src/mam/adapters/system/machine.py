@@ -19,8 +19,8 @@ def machine_id() -> str | None:
         return None
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
-            # Latin-1 knows every byte, and Python has it at hand; for ASCII it imports a module.
-            with open(path, encoding="latin-1") as file:
+            # For any other encoding Python imports a module.
+            with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read(64).strip()
         except OSError:
             continue

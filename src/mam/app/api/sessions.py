@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mam.app.api.messages import Messages
 from mam.app.api.verb_group import VerbGroup, acting, changing, reading
 
 TYPE_CHECKING = False
@@ -63,14 +62,20 @@ class Session:
 
     def send(self, text: str, *, when: str = "ready", timeout: float = 0.0) -> Document:
         """Send a message to the session; see Messages.send."""
+        from mam.app.api.messages import Messages
+
         return Messages(self._access).send(self.id, text, when=when, timeout=timeout)
 
     def interrupt(self) -> Document:
         """Interrupt its turn; see Messages.interrupt."""
+        from mam.app.api.messages import Messages
+
         return Messages(self._access).interrupt(self.id)
 
     def answer(self, words: str, *, expect: str | None = None) -> Document:
         """Answer the open dialog; see Messages.answer."""
+        from mam.app.api.messages import Messages
+
         return Messages(self._access).answer(self.id, words, expect=expect)
 
     def explain(self) -> Document:

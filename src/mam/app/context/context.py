@@ -16,7 +16,6 @@ from mam.adapters.store.registry import Registry
 from mam.adapters.store.root_identity import RootIdentity
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.user_state import UserState, former_file, state_home
-from mam.app.context.settings import load_settings, load_user_settings
 from mam.core.errors import Damaged, InvalidPath, MamError, NoRegistry, Unavailable
 from mam.core.names import parse_server
 from mam.core.root_mark import ID_LENGTH, root_mark
@@ -78,6 +77,8 @@ class Resources:
 
         `user_state` is one that the caller has opened already.
         """
+        from mam.app.context.settings import load_user_settings
+
         config = environ if settings_environ is None else settings_environ
         self.safety = RootSafety(paths, lambda: load_user_settings(config).safe_roots, environ)
         self.user_state = user_state or UserState(state_home(environ), clock, former_file(environ))
@@ -330,6 +331,8 @@ class Context:
 
     def settings(self) -> Settings:
         """Return the settings in force."""
+        from mam.app.context.settings import load_settings
+
         if not self._settings:
             self.resources.safety.check()
             self._settings["loaded"] = load_settings(self.paths.root, self.settings_environ, self.warn)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import mam
-from mam.adapters.store.process_lock import ProcessLock
 from mam.core.errors import MamError
 from mam.core.mam_version import is_newer
 
@@ -13,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.process_lock import ProcessLock
     from mam.adapters.system.bounded_log import BoundedLog
     from mam.app.context.context import Context
 
@@ -131,12 +131,23 @@ def command(context: Context) -> list[str]:
 
 def lock(context: Context) -> ProcessLock:
     """Return the lock that the one resident of a root holds."""
-    return ProcessLock(os.path.join(context.paths.state, "resident.lock"))
+    from mam.adapters.store.process_lock import ProcessLock
+
+    return ProcessLock(_lock_file(context))
+
+
+def _lock_file(context: Context) -> str:
+    return os.path.join(context.paths.state, "resident.lock")
+
+
+def lock_holder(context: Context) -> dict[str, Any] | None:
+    """Return what the resident that runs says of itself; None without one."""
+    return lock(context).holder() if os.path.exists(_lock_file(context)) else None
 
 
 def has_resident(context: Context) -> bool:
     """Tell whether a resident runs that is not of an older mam."""
-    holder = lock(context).holder()
+    holder = lock_holder(context)
     return holder is not None and not is_older(holder)
 
 

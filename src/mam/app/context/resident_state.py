@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from mam.adapters.store.tables.resident_need import needs_resident
 from mam.app.context import resident_start_and_lock as residents
 from mam.app.context.settings_check import resident_setting
-from mam.core.times import stamp
+from mam.core.times import FORMAT, LAST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +34,10 @@ def resident_state(context: Context) -> dict[str, Any]:
     if context.root.refusal() is not None:
         # No change is possible, so none can start one.
         return _document(NOT_NEEDED)
-    holder = residents.lock(context).holder()
+    holder = residents.lock_holder(context)
     if holder is not None:
         since = holder.get("since")
-        version, at = holder.get("version"), stamp(since) if isinstance(since, float | int) else None
+        version, at = holder.get("version"), _stamp(since) if isinstance(since, float | int) else None
         return _document(RUNNING, version=version, since=at, reason=_problem(holder))
     if not context.registry.peek(needs_resident, False):
         return _document(NOT_NEEDED)
@@ -56,7 +58,7 @@ def _down(context: Context) -> dict[str, Any]:
         return _document(DOWN, reason=f"mam {version} has changed this root, so only that mam starts one")
     starts = context.user_state.resident_starts(context.root.verdict().id)
     is_resting = starts is not None and starts.is_resting(context.now())
-    next_at = stamp(starts.next_at) if starts is not None and is_resting else None
+    next_at = _stamp(starts.next_at) if starts is not None and is_resting else None
     if starts is not None and is_resting and _is_being_started(context, starts.at):
         return _document(DOWN, next_start_at=next_at)
     words = _last_words(context)
@@ -82,6 +84,11 @@ def _last_words(context: Context) -> str | None:
         # Whoever took the place of the other has no word of its own in the log.
         return _KILLED
     return f"the last one has ended: {text.removeprefix(ENDED)}" if text.startswith(ENDED) else text
+
+
+def _stamp(epoch: float) -> str:
+    """Return what `core.times.stamp` returns, without datetime: every listing may need this."""
+    return time.strftime(FORMAT, time.gmtime(min(max(epoch, 0), LAST)))
 
 
 def _document(state: str, **facts: str | None) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import stat
 import time
 from contextlib import suppress
 
+from mam.adapters.system import json_text as json
 from mam.core.activity import is_misdated, plausible_time
 from mam.core.names import is_session_id
 
@@ -60,7 +59,7 @@ def _open_regular(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def pending(spool: str, now: float = math.inf, session_id: str | None = None) -> list[Payload]:
+def pending(spool: str, now: float = float("inf"), session_id: str | None = None) -> list[Payload]:
     """Return the payloads in the spool, oldest first; with `session_id` those of one session.
 
     After a clock was set back, a payload may be from the future. It gets a time before all others, because

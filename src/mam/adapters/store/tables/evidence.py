@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from mam.adapters.store import database
 from mam.adapters.store.rows_and_log import dump
+from mam.adapters.system import json_text as json
 from mam.core.activity import AHEAD_SECONDS
 
 TYPE_CHECKING = False
