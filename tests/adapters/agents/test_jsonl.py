@@ -2,7 +2,7 @@
 
 import pytest
 
-from mam.adapters.agents.jsonl import UUID, count, epoch, lines_since, parse, seconds, tail
+from mam.adapters.agents.jsonl import count, epoch, is_uuid, lines_since, parse, seconds, tail
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,10 @@ def test_absurd_numbers_are_none(value) -> None:
 
 def test_an_id_with_more_text_is_no_id() -> None:
     ident = "01234567-89ab-cdef-0123-456789abcdef"
-    assert UUID.match(ident)
-    assert not UUID.match(f"{ident}\n")
-    assert not UUID.match(f"{ident}/../x")
+    assert is_uuid(ident)
+    assert not is_uuid(f"{ident}\n")
+    assert not is_uuid(f"{ident}/../x")
+    assert not is_uuid(ident.upper())
+    assert not is_uuid(f"{ident[:8]}--9ab{ident[13:]}")
+    assert not is_uuid(f"{ident[:-1]}/")
+    assert not is_uuid(f"{ident[:20]}.{ident[21:]}")

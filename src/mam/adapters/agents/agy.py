@@ -13,7 +13,7 @@ import os
 import re
 
 from mam.adapters.agents.caller_arguments import Options
-from mam.adapters.agents.jsonl import UUID
+from mam.adapters.agents.jsonl import is_uuid
 from mam.adapters.agents.kind import Kind, Launch
 from mam.adapters.agents.open_regular import open_regular_file
 from mam.adapters.system import process
@@ -56,7 +56,7 @@ class Agy(Kind):
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
         """Look for the database of the conversation."""
-        if not UUID.match(conversation) or not stores.get(HOME):
+        if not is_uuid(conversation) or not stores.get(HOME):
             return None
         try:
             os.stat(os.path.join(stores[HOME], FOLDER, "conversations", f"{conversation}.db"))
@@ -75,7 +75,7 @@ class Agy(Kind):
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
         """Return the database, the files of SQLite beside it, and the folder; the shared map stays."""
-        if not UUID.match(conversation) or not stores.get(HOME):
+        if not is_uuid(conversation) or not stores.get(HOME):
             return []
         names = [f"conversations/{conversation}.db{ending}" for ending in ("", "-wal", "-shm")]
         return [(stores[HOME], f"{FOLDER}/{name}") for name in (*names, f"brain/{conversation}")]
@@ -110,7 +110,7 @@ def _last_conversation(workspace: str, stores: Mapping[str, str]) -> str | None:
     except (OSError, ValueError, RecursionError):
         return None
     last = last_of_workspace.get(workspace) if isinstance(last_of_workspace, dict) else None
-    return last if isinstance(last, str) and UUID.match(last) else None
+    return last if isinstance(last, str) and is_uuid(last) else None
 
 
 def _open_conversations(pid: int, stores: Mapping[str, str]) -> set[str]:
@@ -119,6 +119,6 @@ def _open_conversations(pid: int, stores: Mapping[str, str]) -> set[str]:
     conversations = set()
     for path in process.open_files(pid):
         match = _DATABASE.search(path)
-        if match and path.startswith(f"{store}/") and UUID.match(match[1]):
+        if match and path.startswith(f"{store}/") and is_uuid(match[1]):
             conversations.add(match[1])
     return conversations

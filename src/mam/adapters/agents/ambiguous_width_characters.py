@@ -7,9 +7,7 @@ empty.
 
 from __future__ import annotations
 
-import re
-
-_EMOJI_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
+_EMOJI_PARTS = "[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]"
 # tmux 3.3a draws what follows a joiner elsewhere, or leaves it out.
 JOINER = "\u200d"
 # What tmux shows for a line separator, and for every other sign that it cannot print.
@@ -21,9 +19,10 @@ def has_unsafe_width(text: str) -> bool:
     """Tell whether a text has signs of unsafe width."""
     if text.isascii():
         return False
+    import re
     from unicodedata import category
 
-    return _EMOJI_PARTS.search(text) is not None or any(category(sign) in _JOINING for sign in text)
+    return re.search(_EMOJI_PARTS, text) is not None or any(category(sign) in _JOINING for sign in text)
 
 
 def without_joining_signs(text: str) -> str:
@@ -38,5 +37,7 @@ def without_joining_signs(text: str) -> str:
 def reliably_shown(text: str) -> str:
     """Return a text without spaces and without the signs that a terminal may show otherwise or not at all."""
     if not text.isascii():
-        text = without_joining_signs(_EMOJI_PARTS.sub("", text)).replace(_REPLACEMENT, "")
+        import re
+
+        text = without_joining_signs(re.sub(_EMOJI_PARTS, "", text)).replace(_REPLACEMENT, "")
     return "".join(text.split())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 from mam.adapters.agents.kind import Kind
 from mam.core.errors import InvalidSettings
@@ -73,7 +72,9 @@ def _names_entry_point(package: str) -> bool:
 def _load(reference: str) -> Kind:
     module, _, attribute = reference.partition(":")
     try:
-        loaded = getattr(import_module(module), attribute)()
+        # Not importlib: its import takes longer than that of a kind.
+        __import__(module)
+        loaded = getattr(sys.modules[module], attribute)()
     except Exception as error:
         raise InvalidSettings(
             f"the agent kind {reference} cannot be loaded: {error}", hint="repair or uninstall that package"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # No program that mam knows shows less than this of a long draft, unless its kind says so.
 MOST_ROWS = 8
-_RULE = re.compile(r"─{4,}.*─\Z")
+_RULE = r"─{4,}.*─\Z"
 _ABOVE = 6
 
 
@@ -50,7 +50,7 @@ def screen_lines(text: str) -> list[str]:
 
 def find_box(lines: Sequence[str], prompt: str = "❯") -> Box | None:
     """Return the lowest input box on the screen; None if there is none."""
-    rules = [number for number, line in enumerate(lines) if _RULE.match(line)]
+    rules = [number for number, line in enumerate(lines) if re.match(_RULE, line)]
     if len(rules) < 2:
         return None
     top, bottom = rules[-2], rules[-1]

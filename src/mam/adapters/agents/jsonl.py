@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 
-from mam.adapters.agents.open_regular import open_regular_file
+from mam.adapters.system import json_text as json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 # The longest prompt has 1 MB, and JSON may need six bytes for one of its bytes.
 LONGEST_LINE = 8 * 1024 * 1024
 # A larger number is not plausible: as a time it is after the year 5000, and no agent counts so many tokens.
 _LATEST_MS = 1e14
 _MOST = 2**53
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether a text is a UUID in lower case. Every listing asks, so no pattern is compiled for it."""
+    return (
+        len(text) == 36
+        and text[8] == text[13] == text[18] == text[23] == "-"
+        and len(digits := text.replace("-", "")) == 32
+        and not digits.strip("0123456789abcdef")
+    )
 
 
 def parse(line: object) -> dict[str, Any]:
@@ -32,6 +39,8 @@ def parse(line: object) -> dict[str, Any]:
 
 def tail(path: str, most: int) -> tuple[list[bytes], bool]:
     """Return the complete lines in the last bytes of a file, and whether they are all. Raises OSError."""
+    from mam.adapters.agents.open_regular import open_regular_file
+
     with open_regular_file(path) as file:
         since = max(0, file.seek(0, os.SEEK_END) - most)
         file.seek(since)
@@ -41,6 +50,8 @@ def tail(path: str, most: int) -> tuple[list[bytes], bool]:
 
 def lines_since(path: str, since: int) -> Iterator[bytes]:
     """Yield the complete lines beyond `since` bytes; stop at one longer than any prompt. Raises OSError."""
+    from mam.adapters.agents.open_regular import open_regular_file
+
     with open_regular_file(path) as file:
         file.seek(since)
         while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):

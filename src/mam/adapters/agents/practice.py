@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 
-from mam.adapters.agents.input_box import find_box, read_contents, screen_lines
-from mam.adapters.agents.jsonl import parse
+from mam.adapters.agents.jsonl import is_uuid, parse
 from mam.adapters.agents.kind import HookEvent, Kind, Launch, ScreenState, Transcript, Turn
-from mam.adapters.agents.tool_request import tool_request
+from mam.adapters.system import json_text as json
 from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -41,18 +38,18 @@ _STATES: dict[str, tuple[str, str | None]] = {
     "StopFailure": (IDLE, None),
 }
 _TITLES = {"ready": IDLE, "working": WORKING, "waiting": WAITING}
-_BUSY = re.compile(r"esc to interrupt|Retrying in \d+s")
+# Patterns are compiled when they are first used: a listing reads no screen.
+_BUSY = r"esc to interrupt|Retrying in \d+s"
 _DIALOGS = (
-    ("trust", re.compile(r"Yes, I trust this folder")),
-    ("limit", re.compile(r"limit reached")),
-    ("permission", re.compile(r"Do you want to proceed\?")),
-    ("question", re.compile(r"Enter to select")),
+    ("trust", "Yes, I trust this folder"),
+    ("limit", "limit reached"),
+    ("permission", "Do you want to proceed?"),
+    ("question", "Enter to select"),
 )
-_CHOICE = re.compile(r"^ ?❯ ?(?:\d\. )?\S", re.MULTILINE)
-_RESET = re.compile(r"resets (\S+)")
+_CHOICE = r"(?m)^ ?❯ ?(?:\d\. )?\S"
+_RESET = r"resets (\S+)"
 # The column in which the text of the input box begins.
 _TEXT_COLUMN = 2
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 
 
 class Practice(Kind):
@@ -142,16 +139,20 @@ class Practice(Kind):
 
     def read_screen(self, screen: Screen) -> ScreenState:
         """Look for the input box; without one, look for a dialog."""
+        import re
+
+        from mam.adapters.agents.input_box import find_box, read_contents, screen_lines
+
         lines = screen_lines(screen.text)
         box = find_box(lines)
         if box is not None:
             contents = read_contents(screen, box.top, box.bottom, _TEXT_COLUMN)
-            return ScreenState(WORKING if _BUSY.search(box.above) else IDLE, contents=contents)
+            return ScreenState(WORKING if re.search(_BUSY, box.above) else IDLE, contents=contents)
         tail = "\n".join(lines[-16:])
-        if _CHOICE.search(tail):
-            for name, pattern in _DIALOGS:
-                if pattern.search(tail):
-                    reset = _RESET.search(tail) if name == "limit" else None
+        if re.search(_CHOICE, tail):
+            for name, words in _DIALOGS:
+                if words in tail:
+                    reset = re.search(_RESET, tail) if name == "limit" else None
                     return ScreenState(WAITING, dialog=name, detail=reset[1] if reset else "")
         return ScreenState(BOOTING if "Starting…" in tail else UNKNOWN)
 
@@ -174,6 +175,8 @@ class Practice(Kind):
         word, _, name = command.partition(" ")
         if word != "/rename":
             return None
+        from mam.adapters.agents.input_box import screen_lines
+
         return any(line.endswith(f"─ {name} ──") for line in screen_lines(screen.text))
 
     def text_to_type(self, text: str) -> str | None:
@@ -182,6 +185,8 @@ class Practice(Kind):
 
     def read_hook(self, payload: Mapping[str, Any]) -> HookEvent | None:
         """The events have the names that Claude Code uses."""
+        from mam.adapters.agents.tool_request import tool_request
+
         event = payload.get("hook_event_name")
         if not isinstance(event, str) or event not in _EVENTS:
             return None
@@ -191,7 +196,7 @@ class Practice(Kind):
             event,
             state,
             waiting_for,
-            conversation if isinstance(conversation, str) and _UUID.match(conversation) else None,
+            conversation if isinstance(conversation, str) and is_uuid(conversation.lower()) else None,
             prompt if isinstance(prompt, str) else None,
             tool_request(payload) if state == WAITING else None,
         )
@@ -256,7 +261,7 @@ class Practice(Kind):
 
 
 def _transcript(conversation: str, stores: Mapping[str, str]) -> str | None:
-    if not _UUID.match(conversation) or not stores.get(STORE):
+    if not is_uuid(conversation.lower()) or not stores.get(STORE):
         return None
     return os.path.join(stores[STORE], _FOLDER, f"{conversation}.jsonl")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from mam.adapters.system import json_text as json
 from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False

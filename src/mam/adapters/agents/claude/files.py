@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.agents import kind_with_conversation_files
-from mam.adapters.agents.jsonl import LONGEST_LINE, UUID, parse, tail
+from mam.adapters.agents.jsonl import LONGEST_LINE, is_uuid, parse, tail
 from mam.adapters.agents.kind_with_conversation_files import HOME
 from mam.adapters.agents.open_regular import open_regular_file, read_start
 
@@ -57,7 +57,7 @@ def _base36(number: int) -> str:
 def transcript(conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
     """Return the path that the transcript of a conversation of this workspace has or would have."""
     config = config_folder(stores)
-    if config is None or not UUID.match(conversation):
+    if config is None or not is_uuid(conversation):
         return None
     return os.path.join(config, "projects", project_key(workspace), f"{conversation}.jsonl")
 
@@ -68,7 +68,7 @@ def find_transcript(conversation: str, stores: Mapping[str, str]) -> str | None:
     Raises OSError if the folders cannot be read.
     """
     config = config_folder(stores)
-    if config is None or not UUID.match(conversation):
+    if config is None or not is_uuid(conversation):
         return None
     projects = os.path.join(config, "projects")
     try:
@@ -93,7 +93,7 @@ def transcripts(workspace: str, stores: Mapping[str, str]) -> list[str]:
     try:
         for entry in os.scandir(folder) if config else ():
             stem, ending = os.path.splitext(entry.name)
-            if ending == ".jsonl" and UUID.match(stem) and entry.is_file(follow_symlinks=False):
+            if ending == ".jsonl" and is_uuid(stem) and entry.is_file(follow_symlinks=False):
                 transcript_files.append((entry.stat().st_mtime, stem, entry.path))
     except OSError:
         return []

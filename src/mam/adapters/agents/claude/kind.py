@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from unicodedata import is_normalized
 
 from mam.adapters.agents.ambiguous_width_characters import has_unsafe_width
 from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.claude import files, process_state, transcript
-from mam.adapters.agents.claude import screen as claude_screen
-from mam.adapters.agents.jsonl import UUID
+from mam.adapters.agents.jsonl import is_uuid
 from mam.adapters.agents.kind import HookEvent, Launch
 from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
 from mam.adapters.agents.tool_request import tool_request
@@ -222,10 +220,14 @@ class Claude(KindWithConversationFiles):
 
     def read_screen(self, screen: Screen) -> ScreenState:
         """Look for the input box; without one, look for a dialog."""
+        from mam.adapters.agents.claude import screen as claude_screen
+
         return claude_screen.read_screen(screen)
 
     def answer_keys(self, screen_state: ScreenState, answer: str) -> list[str] | None:
         """Move to Yes first: the trust dialog opens with the pointer on No, and is soon drawn again."""
+        from mam.adapters.agents.claude import screen as claude_screen
+
         if (screen_state.dialog, answer) != ("trust", "trust"):
             return None
         return ["Enter"] if screen_state.detail == claude_screen.YES else ["Down"]
@@ -258,6 +260,8 @@ class Claude(KindWithConversationFiles):
 
     def keeps_unchanged(self, text: str) -> bool:
         """Claude Code composes accents, and in tmux signs of several parts damage its input box."""
+        from unicodedata import is_normalized
+
         return super().keeps_unchanged(text) and not has_unsafe_width(text) and is_normalized("NFC", text)
 
     def read_hook(self, payload: Mapping[str, Any]) -> HookEvent | None:
@@ -269,7 +273,7 @@ class Claude(KindWithConversationFiles):
         if event == "SessionEnd" or not isinstance(conversation, str):
             # At /clear this event still names the old conversation, after which the new one begins.
             conversation = None
-        elif not UUID.match(conversation):
+        elif not is_uuid(conversation):
             conversation = None
         state, waiting_for = (None, None) if payload.get("agent_id") else _state_of(event, payload)
         asks = tool_request(payload) if state == WAITING else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.agents.claude.files import config_folder
-from mam.adapters.agents.jsonl import UUID, parse, seconds
+from mam.adapters.agents.jsonl import is_uuid, parse, seconds
 from mam.adapters.agents.open_regular import read_start
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 from mam.core.whole_number import whole_number
@@ -38,7 +38,7 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
         f"{status} {why}".strip(),
     )
     conversation = data.get("sessionId")
-    return evidence, conversation if isinstance(conversation, str) and UUID.match(conversation) else None
+    return evidence, conversation if isinstance(conversation, str) and is_uuid(conversation) else None
 
 
 def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ import time
 
 from mam.adapters.agents import kind_with_conversation_files
 from mam.adapters.agents.codex import limit_reset_time
-from mam.adapters.agents.jsonl import UUID, epoch, lines_since, parse, tail
+from mam.adapters.agents.jsonl import epoch, is_uuid, lines_since, parse, tail
 from mam.adapters.agents.kind_with_conversation_files import HOME
 from mam.adapters.agents.open_regular import read_start
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
@@ -51,7 +51,7 @@ def has_notify(stores: Mapping[str, str]) -> bool:
 def lock_path(conversation: str, stores: Mapping[str, str]) -> str | None:
     """Return the file that a process locks while it has a conversation open."""
     folder = locks_folder(stores)
-    return os.path.join(folder, f"{conversation}.lock") if folder and UUID.match(conversation) else None
+    return os.path.join(folder, f"{conversation}.lock") if folder and is_uuid(conversation) else None
 
 
 def locks_folder(stores: Mapping[str, str]) -> str | None:
@@ -106,7 +106,7 @@ def _names(folder: str) -> list[str]:
 def find_rollout(conversation: str, stores: Mapping[str, str]) -> str | None:
     """Return the rollout of a conversation; None if there is none. Raises OSError."""
     config = config_folder(stores)
-    if config is None or not UUID.match(conversation):
+    if config is None or not is_uuid(conversation):
         return None
     days = _days_of(conversation)
     folders = [os.path.join(config, "sessions", day) for day in days]
@@ -170,7 +170,7 @@ def paths_of(conversation: str, stores: Mapping[str, str]) -> list[tuple[str, st
     """Return the files of one conversation, as (store, path below it). Raises OSError."""
     config = config_folder(stores)
     path = find_rollout(conversation, stores)
-    if config is None or not UUID.match(conversation):
+    if config is None or not is_uuid(conversation):
         return []
     snapshots = os.path.join(config, "shell_snapshots")
     paths = [path] if path else []

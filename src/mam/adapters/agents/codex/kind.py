@@ -13,8 +13,7 @@ import re
 from mam.adapters.agents import hook_command
 from mam.adapters.agents.caller_arguments import REST, Options
 from mam.adapters.agents.codex import files, process
-from mam.adapters.agents.codex import screen as codex_screen
-from mam.adapters.agents.jsonl import UUID
+from mam.adapters.agents.jsonl import is_uuid
 from mam.adapters.agents.kind import HookEvent, Launch
 from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
 from mam.adapters.agents.tool_request import tool_request
@@ -204,14 +203,20 @@ class Codex(KindWithConversationFiles):
 
     def read_screen(self, screen: Screen) -> ScreenState:
         """Look for the input box; without one, look for a dialog."""
+        from mam.adapters.agents.codex import screen as codex_screen
+
         return codex_screen.read_screen(screen)
 
     def read_title(self, title: str) -> str:
         """Only the title shows that an answer is streaming."""
+        from mam.adapters.agents.codex import screen as codex_screen
+
         return codex_screen.read_title(title)
 
     def answer_keys(self, screen_state: ScreenState, answer: str) -> list[str] | None:
         """The trust dialog opens with the pointer on Yes, its first option."""
+        from mam.adapters.agents.codex import screen as codex_screen
+
         if (screen_state.dialog, answer) != ("trust", "trust"):
             return None
         return ["Enter"] if screen_state.detail == codex_screen.YES else ["Up"]
@@ -237,7 +242,7 @@ class Codex(KindWithConversationFiles):
         prompts = payload.get("input-messages")
         last = prompts[-1] if isinstance(prompts, list) and prompts else None
         prompt = last if isinstance(last, str) else None
-        return HookEvent(event, None, None, conversation if UUID.match(conversation) else None, prompt)
+        return HookEvent(event, None, None, conversation if is_uuid(conversation) else None, prompt)
 
     def is_agent_process(self, pid: int, pane_pid: int) -> bool:
         """Accept the child of npm's wrapper; a Codex that a tool started has another wrapper."""
@@ -296,7 +301,7 @@ def _read_hook_event(payload: Mapping[str, Any]) -> HookEvent | None:
         return None
     state, waiting_for = _STATES[event]
     conversation, prompt = payload.get("session_id"), payload.get("prompt")
-    is_id = isinstance(conversation, str) and UUID.match(conversation)
+    is_id = isinstance(conversation, str) and is_uuid(conversation)
     return HookEvent(
         event,
         state,

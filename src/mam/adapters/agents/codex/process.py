@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.agents.codex import files
-from mam.adapters.agents.jsonl import UUID
+from mam.adapters.agents.jsonl import is_uuid
 from mam.adapters.system import process
 from mam.core.activity import UNKNOWN, Evidence
 
@@ -79,7 +79,7 @@ def open_conversations(pid: int, stores: Mapping[str, str]) -> list[OpenConversa
     conversations = []
     for path in paths:
         conversation = path.removeprefix(below).removesuffix(".lock")
-        if not path.startswith(below) or not UUID.match(conversation):
+        if not path.startswith(below) or not is_uuid(conversation):
             continue
         try:
             since = os.stat(path).st_mtime

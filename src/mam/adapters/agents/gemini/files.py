@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from mam.adapters.agents.jsonl import UUID, parse, tail
+from mam.adapters.agents.jsonl import is_uuid, parse, tail
 from mam.adapters.agents.kind_with_conversation_files import HOME
 from mam.adapters.agents.open_regular import read_start
 
@@ -84,12 +84,12 @@ def owner_of(path: str) -> str | None:
     """
     head = parse(read_start(path, _HEAD).partition(b"\n")[0])
     ident = head.get("sessionId")
-    return ident if isinstance(ident, str) and UUID.match(ident) and head.get("kind") != "subagent" else None
+    return ident if isinstance(ident, str) and is_uuid(ident) and head.get("kind") != "subagent" else None
 
 
 def chat_of(conversation: str, folder: str) -> str | None:
     """Return the chat file with the history of a conversation, or else any of its files; None without any."""
-    paths = chats(folder, conversation) if UUID.match(conversation) else []
+    paths = chats(folder, conversation) if is_uuid(conversation) else []
     paths.sort(key=lambda path: owner_of(path) is None)
     return next((path for path in paths if has_history(path)), paths[0] if paths else None)
 
@@ -167,12 +167,12 @@ def texts(message: Mapping[str, Any]) -> Iterator[str]:
 def paths_of(conversation: str, workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the files and folders of one conversation, as (store, path below it). Raises OSError."""
     base, folder = store(stores), project_folder(workspace, stores)
-    if base is None or folder is None or not UUID.match(conversation):
+    if base is None or folder is None or not is_uuid(conversation):
         return []
     subagents = os.path.join(folder, "chats", conversation)
     # Take only names that are ids: any other name may be that of a folder which conversations share.
     names = [os.path.splitext(os.path.basename(path))[0] for path in _entries(subagents)]
-    ids = [conversation, *(name for name in names if UUID.match(name))]
+    ids = [conversation, *(name for name in names if is_uuid(name))]
     paths = [*chats(folder, conversation), subagents]
     for ident in ids:
         paths += [

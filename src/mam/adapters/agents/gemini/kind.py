@@ -11,7 +11,6 @@ import re
 
 from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.gemini import files, open_conversation, record
-from mam.adapters.agents.gemini import screen as gemini_screen
 from mam.adapters.agents.kind import Launch
 from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
 
@@ -159,14 +158,20 @@ class Gemini(KindWithConversationFiles):
 
     def read_screen(self, screen: Screen) -> ScreenState:
         """Look for the input box; without one, look for a dialog."""
+        from mam.adapters.agents.gemini import screen as gemini_screen
+
         return gemini_screen.read_screen(screen)
 
     def read_title(self, title: str) -> str:
         """The title shows that Gemini is working or waiting."""
+        from mam.adapters.agents.gemini import screen as gemini_screen
+
         return gemini_screen.read_title(title)
 
     def answer_keys(self, screen_state: ScreenState, answer: str) -> list[str] | None:
         """The trust dialog opens with the pointer on Yes, its first option."""
+        from mam.adapters.agents.gemini import screen as gemini_screen
+
         if (screen_state.dialog, answer) != ("trust", "trust"):
             return None
         return ["Enter"] if screen_state.detail == gemini_screen.YES else ["Up"]

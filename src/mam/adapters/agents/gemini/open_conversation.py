@@ -11,7 +11,7 @@ import time
 from itertools import pairwise
 
 from mam.adapters.agents.gemini import files, record
-from mam.adapters.agents.jsonl import UUID
+from mam.adapters.agents.jsonl import is_uuid
 from mam.adapters.system import process
 from mam.core.activity import UNKNOWN, WORKING, Evidence
 
@@ -59,6 +59,6 @@ def _id_of_launch(pid: int) -> str | None:
     if not any(os.path.basename(argument).startswith("gemini") for argument in argv[:4]):
         return None
     for name, value in pairwise(argv):
-        if name in (NEW, RESUME) and UUID.match(value):
+        if name in (NEW, RESUME) and is_uuid(value):
             return value
     return None

@@ -11,7 +11,6 @@ import re
 import secrets
 
 from mam.adapters.agents.hermes import conversation_database
-from mam.adapters.agents.hermes import screen as hermes_screen
 from mam.adapters.agents.kind import Kind, Launch
 from mam.adapters.agents.read_only_sqlite import Unreadable
 from mam.core.activity import UNKNOWN, Evidence
@@ -101,6 +100,8 @@ class Hermes(Kind):
 
     def read_screen(self, screen: Screen) -> ScreenState:
         """Read the sign before the arrow of the prompt."""
+        from mam.adapters.agents.hermes import screen as hermes_screen
+
         return hermes_screen.read_screen(screen)
 
     def text_to_type(self, text: str) -> str | None:

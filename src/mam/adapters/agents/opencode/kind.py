@@ -16,7 +16,6 @@ from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.dialog_options import read
 from mam.adapters.agents.kind import HookEvent, Kind, Launch
 from mam.adapters.agents.opencode import conversation_database
-from mam.adapters.agents.opencode import screen as opencode_screen
 from mam.adapters.agents.read_only_sqlite import Unreadable
 from mam.adapters.agents.tool_request import request_of
 from mam.core.activity import IDLE, WAITING, WORKING
@@ -160,10 +159,14 @@ class Opencode(Kind):
 
     def read_screen(self, screen: Screen) -> ScreenState:
         """Look for a menu, then for the input box, then for a dialog."""
+        from mam.adapters.agents.opencode import screen as opencode_screen
+
         return opencode_screen.read_screen(screen)
 
     def choices(self, screen: Screen) -> Choices | None:
         """The options of a permission are side by side; only a colour shows which of them is chosen."""
+        from mam.adapters.agents.opencode import screen as opencode_screen
+
         return opencode_screen.read_permission(screen.text) or read(opencode_screen.dialog_text(screen.text))
 
     def text_to_type(self, text: str) -> str | None:
