@@ -10,23 +10,77 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.adapters.store.making import Store, check_invariants
 from tests.waiting import wait_until
 
 import mam
+from mam.adapters.store.tables import teams
 from mam.adapters.tmux.client import Tmux, clean_environment
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.sessions.death import record_if_dead
-from mam.core.errors import MamError
+from mam.core.errors import NameTaken, SessionNotFound
 from mam.core.liveness_values import Liveness
 
 COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM, FULL = range(6)
 ENOSPC, EIO, EROFS = errno.ENOSPC, errno.EIO, errno.EROFS
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEEPER = "s_ffffffff"
+
+
+# A verb that is given the fleet and the sessions: their status by name.
+NextVerb = Callable[["mam.Fleet", dict[str, str]], None]
+
+
+def _settles(fleet, _statuses: dict[str, str]) -> None:
+    fleet._access.begin()
+    claims.change(fleet._access.context, lambda draft: None)
+
+
+def _lists(fleet, _statuses: dict[str, str]) -> None:
+    assert all(one["status"] for one in fleet.sessions.ls()["sessions"])
+
+
+def _reads_the_log(fleet, _statuses: dict[str, str]) -> None:
+    fleet.sessions.log()
+
+
+def _asks_for_a_status(fleet, statuses: dict[str, str]) -> None:
+    with suppress(SessionNotFound):
+        fleet.sessions.status(min(statuses, default="nobody"))
+
+
+def _renames_an_unknown_session(fleet, _statuses: dict[str, str]) -> None:
+    _is_refused(fleet, "nobody", "somebody")
+
+
+def _takes_a_name_that_is_taken(fleet, statuses: dict[str, str]) -> None:
+    names = [*sorted(statuses), "nobody", "somebody"]
+    _is_refused(fleet, names[1], names[0])
+
+
+def _is_refused(fleet, name: str, new_name: str) -> None:
+    try:
+        fleet.sessions.rename(name, new_name)
+    # What a person has removed in the file is found by nobody.
+    except (NameTaken, SessionNotFound):
+        return
+    raise AssertionError(f"'{name}' was renamed to '{new_name}'")
+
+
+# The verb that comes after a fault: one that changes something, some that only read, some that are refused.
+NEXT_VERBS: tuple[NextVerb, ...] = (
+    _settles,
+    _lists,
+    _renames_an_unknown_session,
+    _reads_the_log,
+    _takes_a_name_that_is_taken,
+    _asks_for_a_status,
+)
 
 
 class Machine:
@@ -58,8 +112,8 @@ class Machine:
 
     @property
     def folders(self) -> list[str]:
-        """Where every call that changes a file is counted."""
-        return [str(self.root / ".mam"), str(self.root / ".hermes"), os.environ["XDG_STATE_HOME"]]
+        """Where every call that changes a file is counted: the workspace and the home."""
+        return [str(self.root), os.environ["HOME"]]
 
     def run(
         self, verb: str, n: int = 0, mode: int = COUNT, number: int = 0, again: str | None = None
@@ -70,9 +124,9 @@ class Machine:
         line = self.process.stdout.readline()
         assert line, "the process that runs the verbs is gone"
         answer = json.loads(line)
-        error = answer.get("error") or {}
-        assert error.get("code") not in ("traceback", "died"), error["message"]
-        assert (answer.get("again") or {}).get("code") != "traceback", answer["again"]["message"]
+        for part in ("error", "again", "closing"):
+            error = answer.get(part) or {}
+            assert error.get("code") not in ("traceback", "died"), error["message"]
         return answer
 
     # ------------------------------------------------------------ the state before
@@ -84,13 +138,15 @@ class Machine:
             self._empty(folder)
             folder.mkdir(parents=True)
 
-    def start_foreign(self, name: str) -> None:
-        """Start a pane that nobody registered, as a person at a terminal does."""
+    def tmux_words(self, *words: str) -> None:
+        """Run tmux on the machine's server, as a person at a terminal does."""
         subprocess.run(
-            ["tmux", "-L", self.tmux.server, "new-session", "-d", "-s", name, "cat"],
-            env=clean_environment(os.environ),
-            check=True,
+            ["tmux", "-L", self.tmux.server, *words], env=clean_environment(os.environ), check=True
         )
+
+    def start_foreign(self, name: str) -> None:
+        """Start a pane that nobody registered."""
+        self.tmux_words("new-session", "-d", "-s", name, "cat")
 
     def kill_agent(self, name: str) -> None:
         """End a session's process as a crash does, and have it recorded; its pane stays."""
@@ -136,6 +192,14 @@ class Machine:
         store.touch()
         store.registry.close()
 
+    def restore_files(self) -> None:
+        """Bring root and user state back as they were kept, below the agents that run."""
+        for name, folder in self._kept().items():
+            if name != "data":
+                for path in folder.iterdir():
+                    self._empty(path) if path.is_dir() else path.unlink()
+                shutil.copytree(self.saved / name, folder, dirs_exist_ok=True)
+
     def _kept(self) -> dict[str, Path]:
         return {
             "root": self.root,
@@ -156,6 +220,14 @@ class Machine:
         with mam.open(str(self.root)) as fleet:
             return {row["name"]: row for row in fleet._access.context.registry.view().rows}
 
+    def recorded(self) -> dict[str, dict]:
+        """Return the rows of the database by id, without the edits of a person that wait in the file."""
+        store = Store(self.root, time.time)
+        try:
+            return store.rows()
+        finally:
+            store.registry.close()
+
     def former_file(self) -> str:
         """Return the text of the former registry file; an empty one without it."""
         path = self.root / ".hermes" / "agent-sessions.yaml.bak"
@@ -166,17 +238,24 @@ class Machine:
     def settle(self) -> None:
         """Do what the next changing verb does first."""
         with mam.open(str(self.root)) as fleet:
-            fleet._access.begin()
-            claims.change(fleet._access.context, lambda draft: None)
+            _settles(fleet, {})
+
+    def run_next(self, next_verb: NextVerb, is_edited: Callable[[], bool]) -> None:
+        """Run the verb that comes after a fault, and check every invariant.
+
+        `is_edited` tells whether a person's edit waits in the file, which only a change takes in.
+        """
+        with mam.open(str(self.root)) as fleet:
+            next_verb(fleet, {name: row["status"] for name, row in self.rows().items()})
+        if self._is_there() and not is_edited():
+            self._check_agreement()
 
     def check(self, *, agent_reports: bool = False) -> dict[str, str]:
         """Settle, check every invariant, and return the status of each session by name.
 
         `agent_reports` means that an agent works on a job: its reports may come between two recoveries.
         """
-        self._check_view()
         self.settle()
-        self.until(lambda: not self._strangers(), "a live pane is left without a running session")
         statuses = self._check_agreement()
         if agent_reports:
             self.until(self._is_settled, "I8: every recovery changed something")
@@ -189,16 +268,12 @@ class Machine:
         self.settle()
         return self._everything() == before
 
-    def _check_view(self) -> None:
-        """What `ls` sees between the death and the recovery: our rows, or one of our errors."""
-        with mam.open(str(self.root)) as fleet:
-            try:
-                document = fleet.sessions.ls()
-            except MamError as error:
-                raise AssertionError(f"ls after the fault: {error}") from error
-        assert all(one["status"] for one in document["sessions"])
+    def _is_there(self) -> bool:
+        """Tell whether there is a registry: a verb that only reads makes none."""
+        return bool(self.rows()) or (self.root / ".hermes" / "agent-sessions.yaml").exists()
 
     def _check_agreement(self) -> dict[str, str]:
+        self.until(lambda: not self._strangers(), "a live pane is left without a running session")
         store = Store(self.root, time.time)
         try:
             check_invariants(store)
@@ -218,7 +293,10 @@ class Machine:
         liveness = check_liveness(fleet._access.context, row)
         if row["status"] == "running":
             assert liveness.state == Liveness.ALIVE, f"{row['name']} is said to run: {liveness.reason}"
-            assert liveness.pane.session_name == row["name"]
+            registry = fleet._access.context.registry
+            # A member of a team has its pane in the window of the team.
+            if registry.peek(lambda transaction: teams.member(transaction, row["id"]), None) is None:
+                assert liveness.pane.session_name == row["name"]
         else:
             assert liveness.state in (Liveness.GONE, Liveness.DEAD), (
                 f"{row['name']} is {row['status']} and {liveness.state}"

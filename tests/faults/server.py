@@ -7,8 +7,10 @@ lines of JSON on stdin, answers go as lines of JSON to stdout.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import json
+import mmap
 import os
 import pkgutil
 import sys
@@ -48,6 +50,12 @@ VERBS = {
     "job-submit": lambda fleet: fleet.jobs.submit(
         "the one task", agent="practice", agent_session="tmux:one", args=ARGS, idle_timeout=20
     ),
+    "task-claim": lambda fleet: fleet.tasks.claim("TASK-002"),
+    "team-up": lambda fleet: fleet.teams.up(f"{fleet.root}/../two.yaml", agent="practice", args=ARGS),
+    "backup": lambda fleet: fleet.monitor.backup(),
+    "backup-file": lambda fleet: fleet.monitor.backup_to(f"{fleet.root}/copy.db"),
+    "backup-over-file": lambda fleet: fleet.monitor.backup_to(f"{fleet.root}/copy.db", force=True),
+    "restore": lambda fleet: fleet.restore(),
     "settle": None,
 }
 
@@ -80,34 +88,49 @@ def library():
     shim.fault_count.restype = ctypes.c_long
     shim.fault_name.restype = ctypes.c_char_p
     shim.fault_name.argtypes = [ctypes.c_long]
+    shim.fault_tell.argtypes = [ctypes.c_void_p]
     return shim
 
 
-def run(request: dict, shim) -> dict:
-    """Run one verb with its fault; say how it ended and which calls were counted."""
+def run(request: dict, shim, tell) -> None:
+    """Run one verb with its fault; tell how it ended, and at the end which calls were counted.
+
+    What was told is acknowledged, as what a command has printed. The fault may come after that: closing
+    the databases writes as well.
+    """
     fleet = mam.open(request["root"])
     shim.fault_arm(
         "\n".join(request["folders"]).encode(), request["n"], request["mode"], request.get("errno", 0)
     )
-    answer: dict = {"error": None}
-    try:
-        VERBS[request["verb"]](fleet)
-    except MamError as error:
-        answer["error"] = {"code": error.code, "message": str(error), "recorded": error.recorded}
-    except Exception:
-        answer["error"] = {"code": "traceback", "message": traceback.format_exc(), "recorded": False}
-    shim.fault_disarm()
+    tell({"error": _error_of(VERBS[request["verb"]], fleet), "calls_of_verb": shim.fault_count()})
     if request.get("again"):
         # A long-lived process goes on after a fault with the connections that it has.
-        try:
-            VERBS[request["again"]](fleet)
-        except MamError as error:
-            answer["again"] = {"code": error.code, "message": str(error)}
-        except Exception:
-            answer["again"] = {"code": "traceback", "message": traceback.format_exc()}
-    fleet.close()
+        shim.fault_disarm()
+        tell({"again": _error_of(VERBS[request["again"]], fleet)})
+    tell({"closing": _error_of(mam.Fleet.close, fleet)})
+    shim.fault_disarm()
     count = shim.fault_count()
-    return {**answer, "calls": count, "names": [shim.fault_name(n).decode() for n in range(1, count + 1)]}
+    tell({"calls": count, "paths": [shim.fault_name(n).decode() for n in range(1, count + 1)]})
+
+
+def _error_of(verb, fleet) -> dict | None:
+    try:
+        verb(fleet)
+    except MamError as error:
+        return {"code": error.code, "message": str(error), "recorded": error.recorded}
+    except Exception:
+        return {"code": "traceback", "message": traceback.format_exc(), "recorded": False}
+    return None
+
+
+def _tell(pipe: int, part: dict) -> None:
+    os.write(pipe, json.dumps(part).encode() + b"\n")
+
+
+def short(call: str) -> str:
+    """Return the name of a call and the last part of its path."""
+    name, _, path = call.partition(" ")
+    return f"{name} {path.rpartition('/')[2]}"
 
 
 def serve() -> None:
@@ -115,21 +138,29 @@ def serve() -> None:
     load_everything()
     Tmux("any").require_version()
     shim = library()
+    broken = mmap.mmap(-1, mmap.PAGESIZE)
+    shim.fault_tell(ctypes.addressof(ctypes.c_char.from_buffer(broken)))
     for line in sys.stdin:
         request = json.loads(line)
+        broken[:] = bytes(len(broken))
         read, write = os.pipe()
         child = os.fork()  # noqa: TID251  (one child for each case is the point)
         if child == 0:
             os.close(read)
-            os.write(write, json.dumps(run(request, shim)).encode())
+            run(request, shim, functools.partial(_tell, write))
             os._exit(0)
         os.close(write)
         with os.fdopen(read, "rb") as answer:
-            said = answer.read()
+            told = answer.read().splitlines()
         _, status = os.waitpid(child, 0)
-        document = json.loads(said) if said else {}
+        document: dict = {}
+        for part in told:
+            document |= json.loads(part)
         document["killed"] = os.WIFSIGNALED(status) and os.WTERMSIG(status) == 9
-        if not said and not document["killed"]:
+        document["acknowledged"] = "error" in document and document["error"] is None
+        document["broken"] = short(broken[:].rstrip(b"\0").decode())
+        document["names"] = [short(call) for call in document.get("paths", [])]
+        if "calls" not in document and not document["killed"]:
             document["error"] = {"code": "died", "message": f"status {status}", "recorded": False}
         print(json.dumps(document), flush=True)
 

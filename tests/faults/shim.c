@@ -1,6 +1,7 @@
 /*
  * Counts the calls by which a process changes files below some folders, and at call number n kills the
- * process or makes the call fail. Linux, glibc; loaded with LD_PRELOAD.
+ * process or makes the call fail. Linux, glibc; loaded with LD_PRELOAD. It leaves out chown, which SQLite only
+ * does as root, and to the owner that the file has.
  *
  * Nothing happens until fault_arm() is called in the process itself (by ctypes). The library takes itself
  * out of the environment when it is loaded, so that no child, no tmux server and no agent ever has it.
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -25,6 +27,7 @@ enum { COUNT = 0, KILL_BEFORE = 1, KILL_AFTER = 2, FAIL_ONCE = 3, FAIL_FROM = 4,
 
 #define MOST_FOLDERS 8
 #define MOST_CALLS 4096
+#define NAME_SIZE 320
 
 static char folders[MOST_FOLDERS][PATH_MAX];
 static int folder_count;
@@ -34,7 +37,9 @@ static int mode;
 static int failure;
 static atomic_int armed;
 static atomic_int freed;
-static char names[MOST_CALLS][96];
+static char names[MOST_CALLS][NAME_SIZE];
+/* Memory that is shared with the parent, which reads there what was broken: the process may be dead then. */
+static char *broken;
 
 __attribute__((constructor)) static void leave_the_environment(void) { unsetenv("LD_PRELOAD"); }
 
@@ -54,6 +59,8 @@ void fault_arm(const char *wanted, long n, int how, int number) {
     atomic_store(&armed, 1);
 }
 
+/* fault_tell: memory is NAME_SIZE bytes. */
+void fault_tell(char *memory) { broken = memory; }
 void fault_disarm(void) { atomic_store(&armed, 0); }
 long fault_count(void) { return atomic_load(&calls); }
 const char *fault_name(long n) { return n >= 1 && n < MOST_CALLS ? names[n] : ""; }
@@ -103,7 +110,8 @@ static int needs_space(const char *call, const char *path) {
         return 0;
     }
     if (atomic_load(&freed)) return 0;
-    return strstr(call, "write") || strncmp(call, "fallocate", 9) == 0 || strncmp(call, "mkdir", 5) == 0;
+    return strstr(call, "write") || strncmp(call, "sendfile", 8) == 0 || strncmp(call, "copy_file", 9) == 0 ||
+           strncmp(call, "fallocate", 9) == 0 || strncmp(call, "mkdir", 5) == 0;
 }
 
 /* begin: 0 go on, 1 go on and then die, -1 fail. */
@@ -114,10 +122,8 @@ static int begin(const char *call, const char *path) {
         return 0;
     }
     long number = atomic_fetch_add(&calls, 1) + 1;
-    if (number < MOST_CALLS) {
-        const char *last = strrchr(path, '/');
-        snprintf(names[number], sizeof names[number], "%s %s", call, last ? last + 1 : path);
-    }
+    if (number < MOST_CALLS) snprintf(names[number], NAME_SIZE, "%s %s", call, path);
+    if (number == target && broken) snprintf(broken, NAME_SIZE, "%s %s", call, path);
     int is_full = mode == FULL && needs_space(call, path);
     errno = is_full ? failure : kept;
     if (mode == FULL) return is_full ? -1 : 0;
@@ -186,12 +192,21 @@ WRAP_FD(ssize_t, pwrite, (int fd, const void *data, size_t size, off_t at), (fd,
 WRAP_FD(ssize_t, pwrite64, (int fd, const void *data, size_t size, off64_t at), (fd, data, size, at), fd)
 WRAP_FD(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count), fd)
 WRAP_FD(ssize_t, pwritev, (int fd, const struct iovec *parts, int count, off_t at), (fd, parts, count, at), fd)
+WRAP_FD(ssize_t, pwritev2, (int fd, const struct iovec *parts, int count, off_t at, int how), (fd, parts, count, at, how), fd)
+WRAP_FD(ssize_t, sendfile, (int fd, int from, off_t *at, size_t size), (fd, from, at, size), fd)
+WRAP_FD(ssize_t, sendfile64, (int fd, int from, off64_t *at, size_t size), (fd, from, at, size), fd)
+WRAP_FD(ssize_t, copy_file_range, (int from, off64_t *a, int fd, off64_t *b, size_t size, unsigned how), (from, a, fd, b, size, how), fd)
 WRAP_FD(int, fsync, (int fd), (fd), fd)
 WRAP_FD(int, fdatasync, (int fd), (fd), fd)
 WRAP_FD(int, ftruncate, (int fd, off_t size), (fd, size), fd)
 WRAP_FD(int, ftruncate64, (int fd, off64_t size), (fd, size), fd)
 WRAP_FD(int, fallocate, (int fd, int how, off_t at, off_t size), (fd, how, at, size), fd)
 WRAP_FD(int, fallocate64, (int fd, int how, off64_t at, off64_t size), (fd, how, at, size), fd)
+WRAP_FD(int, futimens, (int fd, const struct timespec times[2]), (fd, times), fd)
+WRAP_FD(int, fchmod, (int fd, mode_t bits), (fd, bits), fd)
+WRAP_PATH(int, utimensat, (int folder, const char *path, const struct timespec times[2], int how), (folder, path, times, how), folder, path)
+WRAP_PATH(int, chmod, (const char *path, mode_t bits), (path, bits), AT_FDCWD, path)
+WRAP_PATH(int, fchmodat, (int folder, const char *path, mode_t bits, int how), (folder, path, bits, how), folder, path)
 WRAP_PATH(int, truncate, (const char *path, off_t size), (path, size), AT_FDCWD, path)
 WRAP_PATH(int, rename, (const char *from, const char *to), (from, to), AT_FDCWD, to)
 WRAP_PATH(int, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), b, to)

@@ -1,14 +1,15 @@
 """SIGKILL before every single call by which a verb changes a file: registry, YAML and tmux agree afterwards.
 
-For each call a fresh process is killed in the middle of the verb, and the next changing verb finds what
-is left. Checked each time: I1 to I4, I8 (a second recovery changes nothing), I9 (no stray file), and that
-the verb can simply be repeated. tests/torture has the other faults and the other verbs.
+For each call a fresh process is killed in the middle of the verb, and the next verb finds what is left: one
+that changes something, that only reads, or that is refused. Checked each time: I1 to I4, I8 (a second
+recovery changes nothing), I9 (no stray file), and that the verb can simply be repeated. Six verbs die before
+every call, the others before one call for each kind of call and class of file. tests/torture has the rest.
 """
 
 from __future__ import annotations
 
 import pytest
-from tests.faults import sweep
+from tests.faults import sweep, team_and_copy_cases
 from tests.faults.machine import KILL_BEFORE
 
 pytestmark = pytest.mark.slow
@@ -25,6 +26,19 @@ def test_a_death_at_every_point(machine, case, record_property):
     points = sweep.sweep(case(machine), KILL_BEFORE)
     record_property("kill points", points)
     assert points >= 20, "the shim counts too little to prove anything"
+
+
+@pytest.mark.promise("P1")
+@pytest.mark.promise("P2")
+@pytest.mark.parametrize(
+    "case",
+    [sweep.Archive, sweep.Adopt, sweep.Rename, sweep.Purge, sweep.JobSubmit, *team_and_copy_cases.CASES],
+    ids=lambda one: one.__name__.lower(),
+)
+def test_a_death_at_each_kind_of_call_and_file(machine, case, record_property):
+    points = sweep.sweep_classes(case(machine))
+    record_property("kill points", points)
+    assert points >= 10, "the shim counts too little to prove anything"
 
 
 def test_e10_a_refused_verb_brings_the_file_up_to_date(machine):

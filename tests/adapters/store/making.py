@@ -125,7 +125,9 @@ class Store:
     def strays(self) -> list[str]:
         """Return the files beside the registry that do not belong there."""
         expected = {self.yaml.name, self.backup.name, ".gitignore"}
-        return sorted({path.name for path in self.yaml.parent.iterdir()} - expected)
+        # The pages of teams lie there as well, and the next page takes the place of an unfinished one.
+        paths = (path for path in self.yaml.parent.iterdir() if not path.name.endswith((".md", ".md.tmp")))
+        return sorted({path.name for path in paths} - expected)
 
 
 def file_rows(path: Path) -> list[dict]:
@@ -145,4 +147,4 @@ def check_invariants(store: Store) -> None:
     assert [with_all_fields(row) for row in shown] == list(rows.values())
     plain = yaml.load(store.yaml.read_text(encoding="utf-8"), yaml_text.Loader)  # noqa: TID251
     assert [row["id"] for row in plain["tmux_sessions"] or []] == list(rows)
-    assert not store.strays()
+    assert not store.strays(), store.strays()
