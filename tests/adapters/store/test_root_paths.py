@@ -12,7 +12,7 @@ from tests.adapters.store.making import FIRST, Store, check_invariants, new_row
 from mam.adapters.store import root_paths
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.yaml import projection
-from mam.core.errors import InvalidPath, MamError, NotAllowed, RegistryBusy, Unavailable
+from mam.core.errors import InvalidPath, MamError, NotAllowed, ReadOnly, RegistryBusy, Unavailable
 
 
 class TestLinks:
@@ -164,6 +164,19 @@ class TestFinding:
     def test_a_named_file_keeps_its_state_beside_itself(self, tmp_path):
         named = root_paths.of_registry(str(tmp_path / "my.yaml"))
         assert (named.yaml, named.state) == (str(tmp_path / "my.yaml"), str(tmp_path / "my.yaml.mam"))
+
+    @pytest.mark.parametrize("name", ["x" * 252, "x" * 5000, "a\0b"], ids=["its state", "itself", "NUL"])
+    def test_a_named_file_that_cannot_have_its_name_is_refused(self, tmp_path, name):
+        with pytest.raises(InvalidPath, match="path of a registry"):
+            root_paths.of_registry(str(tmp_path / name))
+
+    def test_a_state_folder_that_cannot_be_looked_at_is_an_error_of_mam(self, monkeypatch, tmp_path):
+        def look(path):
+            raise PermissionError(13, "Permission denied", path)
+
+        monkeypatch.setattr(root_paths.os, "lstat", look)
+        with pytest.raises(ReadOnly, match="cannot be written or read"):
+            root_paths.of_root(str(tmp_path)).check_state_folder()
 
     def test_a_named_file_that_is_a_roots_own_means_the_root(self, tmp_path):
         link = tmp_path / "link"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 import mam
+from mam.core.errors import InvalidPath
 
 
 def test_open_all_gives_every_root_and_names_those_that_are_gone(home, tmux_server, tmp_path):
@@ -33,6 +36,12 @@ def test_a_fleet_of_open_all_changes_its_own_root(home, tmux_server, tmp_path, m
         (fleet,) = fleets
         assert fleet.sessions.stop("one").session.row["status"] == "stopped"
     assert not (tmp_path / ".mam").exists()
+
+
+@pytest.mark.parametrize("named", [("a\0b",), ("", "a\0b")], ids=["workspace", "registry"])
+def test_a_path_with_a_nul_is_refused(home, named):
+    with pytest.raises(InvalidPath):
+        mam.open(*named[:1], registry=named[-1] if named[1:] else None)
 
 
 def test_without_any_root_there_is_nothing(home):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 YAML = ".hermes/agent-sessions.yaml"
 STATE = ".mam"
+_NAME_A_FILE = "name a file for the registry"
 _IGNORE_STATE = "# Made by mam: this folder is state of this machine.\n*\n"
 _IGNORE_YAML = """\
 # Made by mam: the registry is state of this machine.
@@ -97,6 +98,8 @@ def _mode(path: str) -> int | None:
         return os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise translate_os(error, path) from error
 
 
 def _kind(mode: int) -> str:
@@ -137,12 +140,24 @@ def of_root(root: str) -> RootPaths:
 
 
 def of_registry(file: str) -> RootPaths:
-    """Return the files that belong to a registry file."""
+    """Return the files that belong to a registry file; raise InvalidPath if they cannot have their names."""
+    if "\0" in file:
+        raise InvalidPath("the path of a registry contains a NUL character", hint=_NAME_A_FILE)
     real = os.path.realpath(file)
     root = os.path.dirname(os.path.dirname(real))
     if os.path.join(root, YAML) == real:
         return of_root(root)
-    return RootPaths(os.path.dirname(real), real, real + ".mam")
+    paths = RootPaths(os.path.dirname(real), real, real + ".mam")
+    try:
+        os.lstat(paths.state)
+    except OSError as error:
+        import errno
+
+        if error.errno == errno.ENAMETOOLONG:
+            raise InvalidPath(
+                f"{file[:60]}… is too long for the path of a registry", hint=_NAME_A_FILE
+            ) from None
+    return paths
 
 
 def find_root(start: str, recorded: Callable[[], Collection[str]] = tuple) -> str:
@@ -178,7 +193,7 @@ def fingerprint(path: str) -> list[int] | None:
     except OSError as error:
         raise translate_os(error, path) from error
     if not stat.S_ISREG(facts.st_mode):
-        raise InvalidPath(f"{path} is not a regular file", hint="name a file for the registry")
+        raise InvalidPath(f"{path} is not a regular file", hint=_NAME_A_FILE)
     return [facts.st_ino, facts.st_size, facts.st_mtime_ns] if facts.st_size else None
 
 

@@ -358,8 +358,9 @@ def open_context(
     of the current directory; the first of these that applies.
     """
     environ = os.environ if environ is None else environ
-    directory = os.path.realpath(workspace) if workspace else _current_directory(environ)
-    if not os.path.isdir(directory):
+    is_path = workspace is None or "\0" not in workspace
+    directory = os.path.realpath(workspace) if workspace and is_path else _current_directory(environ)
+    if not is_path or not os.path.isdir(directory):
         raise InvalidPath(f"{workspace or directory} is not a directory", hint="name a directory that exists")
     file = registry or environ.get("AGENT_SESSIONS_YAML")
     root = environ.get("MAM_ROOT")
