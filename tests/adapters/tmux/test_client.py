@@ -488,6 +488,14 @@ class TestSessions:
             os.write(screen, b"k")
             private.until(lambda: tmux.may_have_got_keys(pane.id, later))
 
+    @pytest.mark.parametrize("number", ["-", "9" * 5000, "²"])
+    def test_a_time_that_is_none_says_nothing_of_who_typed(self, tmux, monkeypatch, number):
+        def answer(_tmux, command):
+            return f"{command[-1].split()[0]} %1 {number} 5\n".encode()
+
+        monkeypatch.setattr(type(tmux), "_call_with_retry", answer)
+        assert tmux.may_have_got_keys("%1", 0.0)
+
 
 @contextlib.contextmanager
 def attached_client(private, session_id):

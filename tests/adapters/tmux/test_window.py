@@ -27,6 +27,13 @@ def split(private, tmux, first, mark=SECOND):
     )
 
 
+@pytest.mark.parametrize("number", ["", ":00", "-1", "9" * 5000, "²"])
+def test_a_damaged_line_of_a_listing_is_left_out(number):
+    answer = f"@1,{number},50,0,%1,1,\n@1,200,50,0,%2,0,\n@1,200,{number},0,%3,0,\n".encode()
+    shown = window.Window("@1", answer)
+    assert (shown.panes, shown.width, shown.height) == (["%2"], 200, 50)
+
+
 def test_a_new_pane_is_marked_last_and_takes_no_keyboard(private, tmux, first):
     second = split(private, tmux, first)
     third = split(private, tmux, first, THIRD)

@@ -38,10 +38,10 @@ def test_a_fleet_of_open_all_changes_its_own_root(home, tmux_server, tmp_path, m
     assert not (tmp_path / ".mam").exists()
 
 
-@pytest.mark.parametrize("named", [("a\0b",), ("", "a\0b")], ids=["workspace", "registry"])
-def test_a_path_with_a_nul_is_refused(home, named):
+@pytest.mark.parametrize(("root", "registry"), [("a\0b", None), (None, "a\0b")])
+def test_a_path_with_a_nul_is_refused(home, root, registry):
     with pytest.raises(InvalidPath):
-        mam.open(*named[:1], registry=named[-1] if named[1:] else None)
+        mam.open(root, registry=registry)
 
 
 def test_without_any_root_there_is_nothing(home):

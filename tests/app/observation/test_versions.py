@@ -78,8 +78,9 @@ def test_the_package_beside_a_program(tmp_path) -> None:
     assert package_version(program, Dated.packages) == "1.2.3"
     assert package_version(program, ("another",)) is None
     assert package_version(program, ()) is None
-    (package / "package.json").write_text("[" * 100_000)
-    assert package_version(program, Dated.packages) is None
+    for damaged in ("[" * 100_000, '{"name": ["@dated/agent"], "version": "1.2.3"}', '{"name": {}}'):
+        (package / "package.json").write_text(damaged)
+        assert package_version(program, Dated.packages) is None
 
 
 def test_a_program_that_does_not_end_or_start(tmp_path) -> None:

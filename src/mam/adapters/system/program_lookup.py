@@ -69,7 +69,8 @@ def package_version(program: str, packages: Iterable[str]) -> str | None:
             package = json.loads(read_plain(os.path.join(folder, "package.json"), _LARGEST_PACKAGE))
         except (OSError, ValueError, RecursionError):
             package = None
-        if isinstance(package, dict) and package.get("name") in names:
+        name = package.get("name") if isinstance(package, dict) else None
+        if isinstance(name, str) and name in names:
             return parse_version(str(package.get("version") or ""))
         folder = os.path.dirname(folder)
     return None

@@ -31,6 +31,7 @@ from mam.core.errors import (
     Unavailable,
 )
 from mam.core.safe_text import for_paste
+from mam.core.whole_number import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ class Tmux:
         answer = self._call_with_retry(argv.show_keys(nonce)).decode("ascii", "replace")
         rows = [line.split()[1:] for line in answer.splitlines() if line.startswith(nonce)]
         own = [row for row in rows if row[:1] == [pane_id]]
-        return not own or any(len(row) > 2 and int(row[1]) >= int(since) for row in own)
+        times = [whole_number(row[1]) for row in own if len(row) > 2]
+        return not own or any(time is None or time >= int(since) for time in times)
 
     def capture(self, pane_ids: Iterable[str], *, scrollback: int = 0) -> dict[str, str | None]:
         """Return the screens of many panes in one call; None for a pane that does not exist.

@@ -10,6 +10,7 @@ from mam.adapters.tmux import argv
 from mam.adapters.tmux.client import new_nonce
 from mam.adapters.tmux.error_translation import ServerEnded
 from mam.core.errors import PaneGone, TerminalsDown, Usage
+from mam.core.whole_number import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class Window:
             if len(fields) != len(_FACTS) + 1 or fields[0] != window_id:
                 continue
             _, width, height, zoomed, pane_id, is_active, _ = fields
-            self.width, self.height, self.is_zoomed = int(width), int(height), zoomed == "1"
+            size = whole_number(width), whole_number(height)
+            if size[0] is None or size[1] is None:
+                continue
+            self.width, self.height, self.is_zoomed = size[0], size[1], zoomed == "1"
             self.panes.append(pane_id)
             if is_active == "1":
                 self.active = pane_id
