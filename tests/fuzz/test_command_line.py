@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from tests.conftest import settle_in
 from tests.corpus import corpus
 from tests.fuzz import oracle
 from tests.fuzz.bad_input import TEXTS, examples
+from tests.fuzz.command import run
 
 import mam
 from mam.adapters.agents.catalogue import kind
@@ -27,7 +26,6 @@ from mam.core import names
 from mam.core.errors import Broken, InvalidName, MamError
 from mam.core.message_rules import LARGEST, check_text
 from mam.surfaces.cli import parser, verb_table
-from mam.surfaces.cli.main import main
 
 # These serve, show or wait until somebody ends them.
 _ENDLESS = {"mcp", "demo", "monitor"}
@@ -113,15 +111,6 @@ class Root:
                 row = new_row(number, workspace=str(self.folder), **fields)
                 context.registry.change(lambda transaction, row=row: transaction.add(row))
 
-    def run(self, line: list[str]) -> tuple[int, str, str]:
-        """Run a command in this process, without a terminal, and with nothing to read."""
-        out, err = io.StringIO(), io.StringIO()
-        with Path(os.devnull).open(encoding="utf-8") as nothing, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "stdin", nothing)
-            with redirect_stdout(out), redirect_stderr(err), oracle.bounded():
-                code = main(line)
-        return code, out.getvalue(), err.getvalue()
-
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Iterator[Root]:
@@ -135,7 +124,7 @@ def root(tmp_path_factory) -> Iterator[Root]:
 
 
 def check(root: Root, line: list[str]) -> None:
-    code, out, err = root.run(line)
+    code, out, err = run(line)
     shown = [word[:60] for word in line]
     assert code in ALLOWED, (shown, code, out[-2000:], err[-2000:])
     assert "Traceback" not in out + err
@@ -227,6 +216,6 @@ def test_each_prompt_is_taken_as_it_is_or_refused():
 
 @pytest.mark.parametrize("text", ["\ud800", "\0", "a b", "-x"])
 def test_a_name_that_is_refused_is_shown_in_one_line(root, text):
-    code, _, err = root.run(["create", "--agent", "practice", "--session", text])
+    code, _, err = run(["create", "--agent", "practice", "--session", text])
     assert code == InvalidName.exit_code
     assert "Traceback" not in err
