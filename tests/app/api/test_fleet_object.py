@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 import mam
-from mam.core.errors import InvalidPath
+from mam.core.errors import InvalidPath, RegistryCorrupt
 
 
 def test_open_all_gives_every_root_and_names_those_that_are_gone(home, tmux_server, tmp_path):
@@ -42,6 +44,17 @@ def test_a_fleet_of_open_all_changes_its_own_root(home, tmux_server, tmp_path, m
 def test_a_path_with_a_nul_is_refused(home, root, registry):
     with pytest.raises(InvalidPath):
         mam.open(root, registry=registry)
+
+
+def test_a_user_state_with_a_value_of_another_type_is_damaged(home, tmp_path):
+    """SQLite takes one, and no verb expects it."""
+    with mam.open(str(tmp_path)) as fleet:
+        fleet.init()
+        path = fleet._access.context.user_state.path
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT INTO roots VALUES(x'00', 'r', 1.0)")
+    with pytest.raises(RegistryCorrupt, match=r"user\.db is damaged"), mam.open(str(tmp_path)) as fleet:
+        fleet.sessions.ls(all_roots=True)
 
 
 def test_without_any_root_there_is_nothing(home):

@@ -1,4 +1,4 @@
-"""Whether a database is whole: its pages, the types of its values, and the documents in its columns."""
+"""Whether a root's database, or the user state, is whole: pages, types of values, documents in columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mam.core.errors import RegistryCorrupt
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
 # The columns that hold JSON, and of what type. A changed byte in one leaves the pages as they should be.
 _DOCUMENTS: tuple[tuple[str, str, type], ...] = (
@@ -19,6 +20,10 @@ _DOCUMENTS: tuple[tuple[str, str, type], ...] = (
     *(("messages", "typed", dict), ("messages", "owner", dict), ("messages", "looked", dict)),
     *(("jobs", "data", dict), ("job_events", "payload", dict), ("set_aside", "data", dict)),
     *(("members", "owner", dict), ("members", "words", list)),
+)
+_USER_DOCUMENTS: tuple[tuple[str, str, type], ...] = (
+    *(("leases", "holder", dict), ("launches", "command", dict), ("launch_secrets", "process", dict)),
+    ("meta", "value", object),
 )
 # What SQLite may hold in a column of a type. It takes a text in the place of a number.
 _TYPES = {
@@ -30,11 +35,25 @@ _TYPES = {
 
 def damage_of(path: str) -> RegistryCorrupt | None:
     """Return what is damaged in the database of a root; None if nothing is. It is only read."""
+    return _damage_of(path, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, _DOCUMENTS)
+
+
+def damage_of_user_state(path: str) -> RegistryCorrupt | None:
+    """Return what is damaged in the database of the user state; None if nothing is. It is only read."""
+    return _damage_of(path, schema.USER_MIGRATIONS, schema.USER_ADDITIONS, _USER_DOCUMENTS)
+
+
+def _damage_of(
+    path: str,
+    migrations: Sequence[str],
+    additions: Sequence[tuple[str, str, str]],
+    documents: Sequence[tuple[str, str, type]],
+) -> RegistryCorrupt | None:
     try:
-        connection = database.connect_to_read(path, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS)
+        connection = database.connect_to_read(path, migrations, additions)
         try:
             with database.errors(path):
-                _check(connection, path)
+                _check(connection, path, documents)
         finally:
             connection.close()
     except RegistryCorrupt as error:
@@ -42,7 +61,7 @@ def damage_of(path: str) -> RegistryCorrupt | None:
     return None
 
 
-def _check(connection: sqlite3.Connection, path: str) -> None:
+def _check(connection: sqlite3.Connection, path: str, documents: Sequence[tuple[str, str, type]]) -> None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise database.damaged(path, str(verdict).splitlines()[-1])
@@ -50,7 +69,7 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
     for (table,) in tables:
         if not table.startswith("sqlite_"):
             _check_types(connection, path, table)
-    for table, column, kind in _DOCUMENTS:
+    for table, column, kind in documents:
         query = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL AND {column} != ''"  # noqa: S608
         for (text,) in connection.execute(query):
             if not _is_document(text, kind):

@@ -157,7 +157,7 @@ class Access:
             raise
 
     def damage_behind(self, error: BaseException | None) -> RegistryCorrupt | None:
-        """Return what is damaged in the database, if that explains an error that nobody has foreseen.
+        """Return what is damaged in a database, if that explains an error that nobody has foreseen.
 
         Verbs do not expect a number to be a text, which SQLite allows.
         """
@@ -170,6 +170,9 @@ class Access:
         from mam.adapters.store import soundness
 
         try:
+            user_state = self.context.user_state.path
+            if os.path.exists(user_state) and (damage := soundness.damage_of_user_state(user_state)):
+                return damage
             is_ours = self.context.paths.exists() and self.context.root.verdict().is_ours
             return soundness.damage_of(self.context.paths.db) if is_ours else None
         except MamError:
