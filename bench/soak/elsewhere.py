@@ -31,7 +31,8 @@ class Elsewhere:
         self.jobs = [new_job(fleet) for _ in range(_JOBS)]
         self.published = dict.fromkeys(self.jobs, 0)
         self._own = fleet.for_thread()
-        self._ends = threading.Event()
+        self._ends, self._may_publish = threading.Event(), threading.Lock()
+        self._is_paused = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
@@ -41,7 +42,19 @@ class Elsewhere:
     def stop(self) -> None:
         """Publish nothing more."""
         self._ends.set()
+        self.go_on()
         self._thread.join()
+
+    def pause(self) -> None:
+        """Publish nothing, after what is being published."""
+        self._may_publish.acquire()
+        self._is_paused = True
+
+    def go_on(self) -> None:
+        """Publish again."""
+        if self._is_paused:
+            self._is_paused = False
+            self._may_publish.release()
 
     def _run(self) -> None:
         with self._own as fleet:
@@ -50,7 +63,7 @@ class Elsewhere:
             while not self._ends.wait(_EVERY):
                 job = self.jobs[turn % len(self.jobs)]
                 payload = signed(fleet, job, self.published[job] + 1)
-                with suppress(Unavailable):
+                with self._may_publish, suppress(Unavailable):
                     if not link.is_open:
                         link.open(_PATIENCE)
                     link.finish([link.publish(link.broker.topic(job, job_event.EVENTS), payload)], _PATIENCE)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 # What a verb answers if mam itself is wrong.
 _BUGS = {"traceback", "error", "internal", "broken"}
 _RESULTS = {"resume": {"running"}, "stop": {"stopped"}, "archive": {"archived"}, "create": {"running"}}
+_MOST_MESSAGES = 1000
 # A hook of an agent that dies needs a moment.
 HOOK_SECONDS = 10.0
 _LIFE = ("create", "resume", "stop", "archive", "forget", "rename")
@@ -65,7 +66,8 @@ class _Expected:
 
     def __init__(self) -> None:
         self.statuses: set[str] = {"running"}
-        self.names: set[str] = set()
+        # None before the first name that a call has acknowledged.
+        self.names: set[str] | None = None
         self.is_gone: bool | None = False
         self.calls: list[Call] = []
 
@@ -75,7 +77,8 @@ class _Expected:
         if call.is_acknowledged:
             self._clear(call.verb)
         if call.verb == "rename":
-            self.names.add(call.asked["name"])
+            if self.names is not None:
+                self.names.add(call.asked["name"])
         elif call.verb == "forget":
             self.is_gone = True if call.is_acknowledged else (self.is_gone or None)
         else:
@@ -84,7 +87,7 @@ class _Expected:
 
     def _clear(self, verb: str) -> None:
         if verb == "rename":
-            self.names.clear()
+            self.names = set()
         elif verb != "forget":
             self.statuses.clear()
 
@@ -95,7 +98,7 @@ class _Expected:
         if self.is_gone is True:
             return False
         statuses = self.statuses | ({"terminated"} if "running" in self.statuses else set())
-        return row["status"] in statuses and (not self.names or row["name"] in self.names)
+        return row["status"] in statuses and (self.names is None or row["name"] in self.names)
 
 
 def sessions(ground: Ground) -> Iterator[str]:
@@ -108,7 +111,7 @@ def sessions(ground: Ground) -> Iterator[str]:
             continue
         one = expected.setdefault(session, _Expected())
         if call.verb == "create":
-            one.names.add(call.asked["name"])
+            one.names = {call.asked["name"]}
         one.apply(call)
     for session, one in expected.items():
         row = rows.get(session)
@@ -175,6 +178,8 @@ def sent(ground: Ground) -> Iterator[str]:
     recorded = _recorded_messages(ground)
     gone = {call.asked["session"] for call in ground.history.of("forget")}
     calls = ground.history.of("send")
+    # Then the oldest that have ended are removed.
+    is_full = len(recorded) >= _MOST_MESSAGES
     for call in calls:
         text, count = call.asked["text"], taken[call.asked["text"]]
         state = recorded.get(call.asked["message"], (None, None))[1]
@@ -185,7 +190,7 @@ def sent(ground: Ground) -> Iterator[str]:
             yield f"submitted and not taken: {call}; recorded as {state}"
         if count and state in ("held", "typing", "failed", "parked"):
             yield f"taken and recorded as {state}: {call}"
-        if call.is_acknowledged and state is None and call.asked["session"] not in gone:
+        if call.is_acknowledged and state is None and call.asked["session"] not in gone and not is_full:
             yield f"acknowledged and not recorded: {call}"
         if state == "typing":
             yield f"still being typed: {text}"

@@ -101,6 +101,7 @@ class _Soak:
             if time.monotonic() >= next_check:
                 self._check()
                 self.ground.clients.go_on()
+                self.ground.elsewhere.go_on()
                 next_check += _CHECK_SECONDS
         self._check()
         self._check_second_recovery()
@@ -132,6 +133,7 @@ class _Soak:
     def _check(self) -> None:
         """Bring everything to rest, and see what holds."""
         self.ground.clients.pause()
+        self.ground.elsewhere.pause()
         try:
             until(self._is_at_rest, "a root at rest", seconds=_REST_SECONDS)
         except RuntimeError as error:
@@ -158,7 +160,7 @@ class _Soak:
         time.sleep(0.2)
         try:
             _settle(self.ground)
-            self.ground.fleet.monitor.once()
+            drifts = self.ground.fleet.monitor.once()["drifts"]
         except MamError as error:
             self._restless = repr(error)
             return False
@@ -167,8 +169,8 @@ class _Soak:
         typing = registry.peek(lambda found: found.connection.execute(query).fetchone()[0], 0)
         intents = len(registry.view().intents)
         is_complete = self.ground.elsewhere.publish_missing()
-        self._restless = f"{typing} messages being typed, {intents} intents, events complete: {is_complete}"
-        return not typing and not intents and is_complete
+        self._restless = f"{typing} typed, {intents} intents, drifts {drifts}, events complete: {is_complete}"
+        return not (typing or intents or drifts) and is_complete
 
     def _check_second_recovery(self) -> None:
         """I8: without a resident, the second of two recoveries changes nothing."""
