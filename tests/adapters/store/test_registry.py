@@ -244,6 +244,20 @@ def test_sessions_are_found_by_name_and_by_id(three):
     assert "demo-app-1-creator-claude" in (caught.value.hint or "")
 
 
+def test_only_the_rows_that_are_asked_for_are_parsed(three, monkeypatch):
+    """A message to one of 500 sessions would else spend most of its work on the rows of the others."""
+    parsed = []
+    monkeypatch.setattr(registry_file, "with_new_fields", lambda row: parsed.append(row["id"]) or row)
+    view = three.registry.view()
+    assert not parsed
+    row = view.by_id(FIRST)
+    assert view.find(FIRST) is view.find(row["name"]) is row
+    assert parsed == [FIRST]
+    assert view.rows[0] is row
+    assert len(view.rows) == 3
+    assert parsed == [row["id"] for row in view.rows], "each once"
+
+
 def test_a_row_is_found_by_its_id_alone(three):
     view = three.registry.view()
     row = view.by_id(FIRST)

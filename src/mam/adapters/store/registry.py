@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _MOST_LOOKS = 50
 # A file that is younger than this may be one that mam has just written and records within the next moment.
 _YOUNG_SECONDS, _RECORD_SECONDS = 1.0, 0.1
+_ID, _NAME = 0, 1
 # Whether the database has changes that the file does not show.
 _HAS_UNSHOWN = (
     "(EXISTS(SELECT 1 FROM sessions WHERE block IS NULL) OR EXISTS(SELECT 1 FROM forgotten)"
@@ -52,13 +53,54 @@ _HALF_DONE = f"""
     SELECT NULL, NULL, value FROM meta WHERE key='{CHANGED_BY}' AND {_HAS_UNSHOWN}"""  # noqa: S608
 
 
+class RecordedRows:
+    """The rows of the registry at one moment; each is parsed when somebody asks for it.
+
+    Most verbs need one row. To parse all of them costs more than such a verb does otherwise.
+    """
+
+    __slots__ = ("_path", "_recorded", "_rows")
+
+    def __init__(self, recorded: list[tuple[str, str, str]], path: str) -> None:
+        """Keep ids, names and records, in the order of the file."""
+        self._recorded = recorded
+        self._rows: list[Row | None] = [None] * len(recorded)
+        self._path = path
+
+    def all(self) -> list[Row]:
+        """Return every row."""
+        missing = [at for at, row in enumerate(self._rows) if row is None]
+        for at, row in zip(missing, self._parsed([self._recorded[at][2] for at in missing]), strict=True):
+            self._rows[at] = row
+        return [row for row in self._rows if row is not None]
+
+    def first(self, column: int, value: str) -> Row | None:
+        """Return the first row with this id (column 0) or name (1)."""
+        at = next((at for at, record in enumerate(self._recorded) if record[column] == value), None)
+        if at is None:
+            return None
+        if self._rows[at] is None:
+            self._rows[at] = self._parsed([self._recorded[at][2]])[0]
+        return self._rows[at]
+
+    def _parsed(self, records: list[str]) -> list[Row]:
+        try:
+            with database.errors(self._path):
+                return [with_new_fields(row) for row in json.loads("[" + ",".join(records) + "]")]
+        except (AttributeError, TypeError) as error:
+            raise database.damaged(self._path, "a session is not readable") from error
+
+
 class View:
     """The content of the registry at one moment, in memory; making it writes nothing."""
 
-    __slots__ = ("identities", "intents", "listed", "problem", "rows")
+    __slots__ = ("_recorded", "_rows", "identities", "intents", "listed", "problem")
 
-    def __init__(self, rows: list[Row], identities: dict[str, Any], intents: list[Intent]) -> None:
-        self.rows = rows
+    def __init__(
+        self, rows: list[Row] | RecordedRows, identities: dict[str, Any], intents: list[Intent]
+    ) -> None:
+        self._recorded = rows if isinstance(rows, RecordedRows) else None
+        self._rows = None if isinstance(rows, RecordedRows) else rows
         # Why the file is not part of this view; see `Registry.view_to_show`.
         self.problem: MamError | None = None
         self.identities = identities
@@ -66,15 +108,28 @@ class View:
         # The conversations in the stores of agents, listed once for all rows that share a store.
         self.listed: dict[Any, list[str]] = {}
 
+    @property
+    def rows(self) -> list[Row]:
+        """Every session, in the order of the file."""
+        if self._rows is None:
+            assert self._recorded is not None
+            self._rows = self._recorded.all()
+        return self._rows
+
     def by_id(self, session_id: str | None) -> Row | None:
         """Return one session by id; None for the id None, even if a row has no id yet."""
         if session_id is None:
             return None
+        if self._rows is None and self._recorded is not None:
+            return self._recorded.first(_ID, session_id)
         return next((row for row in self.rows if row.get("id") == session_id), None)
 
     def find(self, target: str) -> Row:
         """Return the session that a person means by a name or an id."""
-        by_name = next((row for row in self.rows if row["name"] == target), None)
+        if self._rows is None and self._recorded is not None:
+            by_name = self._recorded.first(_NAME, target)
+        else:
+            by_name = next((row for row in self.rows if row["name"] == target), None)
         return choose(target, self.by_id(target), by_name, lambda: [row["name"] for row in self.rows])
 
 
@@ -288,7 +343,7 @@ class Registry:
         Without the file it is what the database holds; None if no file was ever taken in.
         """
         with database.errors(self.paths.db), database.snapshot(connection):
-            rows_json = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
+            found = connection.execute("SELECT id, name, data FROM sessions ORDER BY position").fetchall()
             recorded = connection.execute(
                 "SELECT key, value FROM meta WHERE key IN ('file', 'identities')"
             ).fetchall()
@@ -297,20 +352,15 @@ class Registry:
             is_edited = self._is_edited(meta.get("file"))
             if is_edited and may_wait and self._is_young():
                 return None
-            try:
-                rows: list[Row] = [
-                    with_new_fields(row)
-                    for row in json.loads("[" + ",".join([data for (data,) in rows_json]) + "]")
-                ]
-            except (AttributeError, TypeError) as error:
-                raise database.damaged(self.paths.db, "a session is not readable") from error
-            is_recorded = bool(rows) or "file" in meta
+            recorded_rows = RecordedRows(found, self.paths.db)
+            rows: RecordedRows | list[Row] = recorded_rows
+            is_recorded = bool(found) or "file" in meta
             if not with_file and not is_recorded:
                 return None
             if is_edited and with_file:
                 if not is_recorded:
                     return self._view_of_file(intents)
-                rows = self._preview(connection, rows)
+                rows = self._preview(connection, recorded_rows.all())
         return View(rows, meta.get("identities") or {}, intents)
 
     def change(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
