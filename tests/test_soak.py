@@ -235,7 +235,7 @@ def test_a_session_that_is_gone(ground) -> None:
 def test_the_registry(ground) -> None:
     row = ground.add_row()
     assert not list(invariants.registry(ground))
-    ground.notes[row["id"]] = "edit-1"
+    ground.notes["note_0"] = row["id"]
     assert "the note of a person is lost" in next(invariants.registry(ground))
     file = Path(ground.fleet.registry_file)
     file.write_text(file.read_text(encoding="utf-8").replace("stopped", "archived"), encoding="utf-8")
@@ -332,6 +332,11 @@ def test_leftovers(ground) -> None:
         path.parent.mkdir(exist_ok=True)
         path.touch()
     assert len(list(invariants.leftovers(ground))) == 3
+
+
+def test_a_check_that_is_not_possible_is_a_violation(ground) -> None:
+    Path(ground.fleet.registry_file).write_text("a: 1\na: 2\n", encoding="utf-8")
+    assert any(text.startswith("registry is not possible") for text in invariants.violations(ground))
 
 
 def test_bugs(ground) -> None:

@@ -163,11 +163,12 @@ def edit_file(ground: Ground, chance: random.Random) -> str | None:
         rows = [line for line in text.splitlines() if line.startswith(("  - id: ", "- id: "))]
         if not rows:
             return None
-        row, note = chance.choice(rows), f"edit-{chance.getrandbits(32):08x}"
+        # A key of its own each time: no row may have one twice.
+        row, key = chance.choice(rows), f"note_{len(ground.notes)}"
         indent = row[: row.index("id:")].replace("-", " ")
-        replace(path, text.replace(row, f"{row}\n{indent}note: {note}", 1))
-        ground.notes[row.partition("id: ")[2].strip().strip("'\"")] = note
-    return note
+        replace(path, text.replace(row, f"{row}\n{indent}{key}: by hand", 1))
+        ground.notes[key] = row.partition("id: ")[2].strip().strip("'\"")
+    return key
 
 
 def break_file(ground: Ground, chance: random.Random) -> str:

@@ -32,7 +32,7 @@ class Ground:
         self.stage = BrokerStage(resident="auto")
         self.sessions, self.every = sessions, every
         self._clients, self._seed = clients, seed
-        # What a person wrote into the registry file, by session.
+        # The keys that a person wrote into the registry file, each with its session.
         self.notes: dict[str, str] = {}
         self.has_small_disk = False
 

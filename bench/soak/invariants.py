@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +49,11 @@ def violations(ground: Ground) -> Iterator[str]:
     """Yield every violation in a root in which nothing happens at the moment."""
     ground.history.read()
     for check in CHECKS:
-        for text in check(ground):
-            yield f"{check.__name__}: {text}"
+        try:
+            for text in check(ground):
+                yield f"{check.__name__}: {text}"
+        except Exception:
+            yield f"{check.__name__} is not possible: {traceback.format_exc()}"
 
 
 def bugs(ground: Ground) -> Iterator[str]:
@@ -131,9 +135,9 @@ def registry(ground: Ground) -> Iterator[str]:
         store.registry.close()
     yield from (f"half done: {one.verb} of {one.name}" for one in _view(ground).intents)
     rows = {row["id"]: row for row in _view(ground).rows}
-    for session, note in ground.notes.items():
-        if session in rows and rows[session].get("note") != note:
-            yield f"the note of a person is lost: {rows[session]['name']} has not {note!r}"
+    for key, session in ground.notes.items():
+        if session in rows and key not in rows[session]:
+            yield f"the note of a person is lost: {rows[session]['name']} has no {key}"
 
 
 def panes(ground: Ground) -> Iterator[str]:
