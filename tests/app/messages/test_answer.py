@@ -8,7 +8,9 @@ import pytest
 from mam.adapters.agents.dialog_options import Choices
 from mam.adapters.agents.kind import ScreenState
 from mam.adapters.agents.practice import Practice
+from mam.adapters.store import database, fifo_lock
 from mam.adapters.tmux.client import Tmux
+from mam.adapters.tmux.error_translation import PaneChanged
 from mam.adapters.tmux.parse import Listing
 from mam.app.messages import answer as answering
 from mam.app.observation import pane_look
@@ -21,6 +23,7 @@ from mam.core.errors import (
     DialogOpen,
     NoDialog,
     NotAllowed,
+    NotReady,
     PaneGone,
     Refused,
     TerminalsDown,
@@ -431,6 +434,29 @@ def test_keys_for_an_agent_that_tmux_does_not_show_name_a_way_that_works(fleet, 
         assert not fleet.sessions.resume("one").changed
         (found,) = [one for one in fleet.monitor.doctor() if one["check"] == "session one"]
         assert (found["ok"], found["mend"]) == (False, "mam restart one")
+
+
+def test_an_answer_that_was_given_is_no_error_where_the_registry_is_busy(fleet, session, monkeypatch) -> None:
+    """Nobody may repeat it: the key might answer the next dialog."""
+    drill(fleet, session, "/ask touch foo", "permission")
+    told = []
+    fleet.on_warning(told.append)
+    with monkeypatch.context() as held:
+        held.setattr(database, "BUSY_SECONDS", 0.3)
+        with fifo_lock.hold(f"{fleet._access.context.paths.db}.queue", 1.0):
+            assert session.answer("deny")["dialog"] == "permission"
+    assert "are not in the log" in told[0]
+    session.wait("idle", timeout=10)
+
+
+def test_a_screen_that_keeps_changing_names_the_way_out(fleet, session, monkeypatch) -> None:
+    def refuse(*_given, **_options):
+        raise PaneChanged("the pane shows something else than a moment ago")
+
+    monkeypatch.setattr(Tmux, "keys", refuse)
+    with pytest.raises(NotReady, match="Escape was not pressed") as error:
+        fleet.messages.keys("one", "Escape")
+    assert "mam stop one" in error.value.hint
 
 
 def test_interrupt(fleet) -> None:

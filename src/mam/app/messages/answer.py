@@ -14,7 +14,7 @@ from mam.adapters.store.tables import evidence
 from mam.adapters.system import load_adjusted_clock
 from mam.adapters.system.deadline import Deadline
 from mam.app.context.authority import check_answerer
-from mam.app.messages.keys import look_at_agent, press, wait_between_interrupts
+from mam.app.messages.keys import log_press, look_at_agent, press, wait_between_interrupts
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.app.observation.versions import runs_tested_version, untested_error
@@ -94,11 +94,7 @@ def answer(
         raise _changed_error(row, dialog)
     asked_until = context.now()
     choice = _Answering(context, row, dialog).give(text)
-    context.registry.note(
-        lambda transaction: transaction.log(
-            by, "answer", row, None, dialog=dialog.name, answer=choice, of=dialog.text[:500]
-        )
-    )
+    log_press(context, by, "answer", row, dialog=dialog.name, answer=choice, of=dialog.text[:500])
     look = _wait_until_gone(context, row, dialog)
     if look.screen_state.dialog is None:
         _forget_question(context, row, asked_until)

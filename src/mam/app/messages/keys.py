@@ -13,7 +13,7 @@ from mam.app.context.authority import check_sender
 from mam.app.observation.log import log
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.core.activity import WAITING, is_asking
-from mam.core.errors import DialogOpen, NotReady, PaneGone, TerminalsDown, Unwritable, Usage
+from mam.core.errors import DialogOpen, NotReady, PaneGone, RegistryBusy, TerminalsDown, Unwritable, Usage
 from mam.core.liveness_values import Liveness
 from mam.core.message_rules import absence_reason
 
@@ -63,14 +63,18 @@ def press(context: Context, row: Row, key: str, check: Any) -> PaneLook:
         except PaneChanged:
             continue
         return look
-    raise NotReady(f"the screen of '{row['name']}' keeps changing; {key} was not pressed", session=row)
+    raise NotReady(
+        f"the screen of '{row['name']}' keeps changing; {key} was not pressed",
+        hint=f"repeat it, or end the session: mam stop {row['name']}",
+        session=row,
+    )
 
 
 def log_press(context: Context, by: str, verb: str, row: Row, **detail: Any) -> None:
     """Log that keys were pressed. Where nothing can be written, warn: the keys cannot be taken back."""
     try:
         context.registry.note(lambda transaction: transaction.log(by, verb, row, None, **detail))
-    except Unwritable as error:
+    except (Unwritable, RegistryBusy) as error:
         context.warn(f"the keys were pressed, and are not in the log: {error}")
         # Without the entry nobody knows when the next Ctrl-C would come too soon.
         time.sleep(context.kind(row["agent"]).interrupt_gap_seconds)
