@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 
 import pytest
 
-from mam.adapters.store import state_replacement
-from mam.core.errors import RegistryBusy
+from mam.adapters.store import fifo_lock, state_replacement
+from mam.core.errors import ReadOnly, RegistryBusy
 
 HOLD = """
 import fcntl, os, sys
@@ -29,3 +30,13 @@ def test_whoever_meets_another_restore_is_told_so(tmp_path, monkeypatch) -> None
             pass
     assert "mam init or mam restore" in refused.value.message
     assert "another root" in refused.value.message
+
+
+def test_a_lock_that_cannot_be_written_is_an_error_of_mam(tmp_path, monkeypatch) -> None:
+    def refuse(path, _patience):
+        raise OSError(errno.EROFS, "Read-only file system", path)
+
+    monkeypatch.setattr(fifo_lock, "hold", refuse)
+    with pytest.raises(ReadOnly, match=r"init\.lock") as refused, state_replacement.only_one(str(tmp_path)):
+        pass
+    assert refused.value.hint

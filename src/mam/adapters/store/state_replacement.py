@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import checked_copy, database, fifo_lock, schema
 from mam.adapters.store.root_paths import RootPaths
@@ -237,13 +237,16 @@ def only_one(user_folder: str) -> Iterator[None]:
     with database.errors(user_folder):
         os.makedirs(user_folder, mode=0o700, exist_ok=True)
         path = os.path.join(user_folder, _LOCK)
-    try:
-        with fifo_lock.hold(path, _PATIENCE):
-            yield
-    except fifo_lock.QueueStuck:
-        raise RegistryBusy(
-            "another mam init or mam restore is under way, here or in another root", hint="repeat the command"
-        ) from None
+    with ExitStack() as stack:
+        try:
+            with database.errors(path):
+                stack.enter_context(fifo_lock.hold(path, _PATIENCE))
+        except fifo_lock.QueueStuck:
+            raise RegistryBusy(
+                "another mam init or mam restore is under way, here or in another root",
+                hint="repeat the command",
+            ) from None
+        yield
 
 
 def _copy(source: str, target: str) -> None:
