@@ -83,6 +83,19 @@ NEXT_VERBS: tuple[NextVerb, ...] = (
 )
 
 
+def start_warm_process(module: str, shim: Path) -> subprocess.Popen[str]:
+    """Start the process that runs each verb in a child of its own, with the faults of the shim."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module],
+        cwd=REPOSITORY,
+        env={**os.environ, "LD_PRELOAD": str(shim)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
 class Machine:
     """One root, one home, one tmux server, and a warm process that runs verbs with faults."""
 
@@ -93,15 +106,7 @@ class Machine:
         self.saved = place / "saved"
         self.tmux = Tmux(server)
         self.tmux.start("keeper", ["sleep", "1000000"], cwd="/", session_id=KEEPER, root="/")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.server"],
-            cwd=REPOSITORY,
-            env={**os.environ, "LD_PRELOAD": str(shim)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+        self.process = start_warm_process("tests.faults.server", shim)
         self.clear()
 
     def close(self) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.matrix.faults import Fault
+from tests.matrix.faults import Disk, Fault
+from tests.matrix.shim_server import OUTCOME
 from tests.matrix.states import STATES
 from tests.matrix.table import expected
-from tests.matrix.verbs import VERBS, Verb
+from tests.matrix.verbs import LONG, SHORT, VERBS, Verb
 from tests.matrix.world import Records, World
 
+from mam.core import errors
 from mam.core.errors import MamError
 
-# Seconds that a verb may wait: while the fault lasts, and afterwards.
-SHORT, LONG = 0.2, 20.0
+ERRORS = {
+    one.code: one
+    for _, one in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(one, errors.MamError)
+}
 
 
 @dataclass
@@ -47,6 +54,18 @@ def call(world: World, verb: Verb, seconds: float) -> Seen:
     return seen
 
 
+def call_on_broken_disk(world: World, verb: Verb, disk: Disk) -> Seen:
+    """Call a verb in a process whose calls that change files fail."""
+    seen = Seen(world.records())
+    answer = world.run(verb.name, 1, disk.mode, disk.number)
+    outcome = json.loads(world.root.with_name(OUTCOME).read_text(encoding="utf-8"))
+    seen.result, seen.warnings = outcome["result"], outcome["warnings"]
+    if answer["error"] is not None:
+        seen.error = ERRORS[answer["error"]["code"]](answer["error"]["message"], hint=outcome["hint"])
+    seen.after = world.records()
+    return seen
+
+
 def try_cell(world: World, fault: Fault, verb_name: str, cell: str) -> None:
     """Try a cell; raise AssertionError where the table is wrong."""
     verb = VERBS[verb_name]
@@ -55,12 +74,14 @@ def try_cell(world: World, fault: Fault, verb_name: str, cell: str) -> None:
     verb.arrange(world)
     with pytest.MonkeyPatch.context() as patch:
         with fault.inject(world, patch):
-            seen = call(world, verb, SHORT)
+            seen = call_on_broken_disk(world, verb, fault.disk) if fault.disk else call(world, verb, SHORT)
             has_pane = fault.keeps_panes and world.tmux.server_pid() is not None
         assert seen.code == code, f"{seen.code}: {seen.error or seen.result}"
         if seen.error is not None:
             assert seen.error.exit_code in (1, 2, 3, 64, 65)
             assert seen.error.hint, f"no way out: {seen.error}"
+        if fault.damages_file and state != "file kept":
+            assert seen.after[1] == seen.before[1], "the file of a person was overwritten"
         assert STATES[state][1](world, verb, seen), f"not {state}: {seen.error or seen.result}"
         world.check_strangers(with_pane=has_pane)
         verb.clear_up(world)

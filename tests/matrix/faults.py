@@ -9,6 +9,8 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,14 +19,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.matrix.world import ARGS, World
+from tests.app.over_broker import signed
+from tests.faults.machine import ENOSPC, EROFS, FAIL_FROM, FULL
+from tests.matrix.broker_proxy import BLOCKED, CLOSED, CUT, OPEN, BrokerProxy
+from tests.matrix.world import ARGS, JOB, World
 from tests.waiting import wait_until
 
+from mam.adapters.store import database
+from mam.adapters.store.tables import outbox
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
+from mam.app.brokers import publish
+from mam.app.context import claims
+from mam.app.monitor import doctor
 
 Injection = Callable[[World, pytest.MonkeyPatch], Any]
 DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Disk:
+    """How the calls fail that change a file of mam."""
+
+    mode: int
+    number: int
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,10 @@ class Fault:
     args: tuple[str, ...] = ARGS
     # Whether the panes of others survive it.
     keeps_panes: bool = True
+    needs_broker: bool = False
+    # Whether the registry file is one that mam must leave as it is.
+    damages_file: bool = False
+    disk: Disk | None = None
 
 
 # ---------------------------------------------------------------- tmux
@@ -149,6 +171,74 @@ def answer_no(world: World) -> None:
     world.mend()
 
 
+@contextmanager
+def nothing_more(_world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin with what is there: the fault lies in the agent, or in the process that calls the verb."""
+    yield
+
+
+@contextmanager
+def agent_floods(world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the agent print 500 MB."""
+    with world.open() as fleet:
+        fleet.messages.interrupt("one")
+        fleet.sessions.wait("one", "idle", timeout=20)
+        fleet.messages.send("one", "/flood 512000", command=True, timeout=10)
+        world.wait_for_screen("flood 0")
+    yield
+
+
+def restart(world: World) -> None:
+    """Stop the agent and resume it, as a person does."""
+    with world.open() as fleet:
+        (session,) = fleet.sessions.list()
+        if session.row["status"] == "running":
+            session.stop(force=True)
+            session.resume()
+    world.mend()
+
+
+# ---------------------------------------------------------------- brokers
+
+
+def broker_fault(change: Callable[[BrokerProxy], None]) -> Injection:
+    """Return the fault that changes what lies between mam and its broker."""
+
+    @contextmanager
+    def inject(world: World, patch: pytest.MonkeyPatch) -> Iterator[None]:
+        # Seconds in which a verb publishes what other verbs have left.
+        patch.setattr(publish, "_FLUSH_SECONDS", 0.3)
+        patch.setattr(doctor, "_BROKER_SECONDS", 0.3)
+        proxy = world.proxy
+        assert proxy is not None
+        change(proxy)
+        try:
+            yield
+        finally:
+            proxy.delay, proxy.to_cut = 0.0, 0
+            proxy.set(OPEN)
+
+    return inject
+
+
+def publish_all(world: World) -> None:
+    """Have the next change publish what waits."""
+    world.mend()
+    with world.open() as fleet:
+        fleet._access.end()
+        assert not fleet._access.context.registry.peek(outbox.waiting_jobs, []), (
+            "something is left to publish"
+        )
+
+
+def _slow(proxy: BrokerProxy) -> None:
+    proxy.delay = 1.0
+
+
+def _storm(proxy: BrokerProxy) -> None:
+    proxy.to_cut = 50
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -211,7 +301,98 @@ def fake_boot_id(world: World, patch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+# ---------------------------------------------------------------- locks and events
+
+
+def claim_by(owner: Callable[[World], dict[str, Any]]) -> Injection:
+    """Return the fault that leaves a claim on the session; mam waits half a second for a live owner."""
+
+    @contextmanager
+    def inject(world: World, patch: pytest.MonkeyPatch) -> Iterator[None]:
+        patch.setattr(claims, "WAIT_SECONDS", 0.5)
+        row = world.row()
+        values = (row["id"], "one", "archive", json.dumps(owner(world)), 1.0, "{}")
+        connection = sqlite3.connect(world.root / ".mam" / "state.db")
+        with connection:
+            connection.execute("INSERT INTO intents VALUES(?, ?, ?, ?, ?, ?)", values)
+        yield
+        with connection:
+            connection.execute("DELETE FROM intents WHERE at=1.0")
+        connection.close()
+
+    return inject
+
+
+def _live(world: World) -> dict[str, Any]:
+    identity = process.identify(world.stranger.pid)
+    assert identity is not None
+    return identity.as_json()
+
+
+def _reused(world: World) -> dict[str, Any]:
+    return {**_live(world), "start": 1}
+
+
+def _dead(_world: World) -> dict[str, Any]:
+    return {"pid": 1, "start": 1, "boot": "another boot"}
+
+
+_HOLDER = "import fcntl, sys, time\nfile = open(sys.argv[1], 'a')\nfcntl.flock(file, fcntl.LOCK_EX)\n"
+_HOLDER += "print(flush=True)\ntime.sleep(1000)"
+
+
+@contextmanager
+def registry_held(world: World, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have another process hold the lock of the registry; mam waits a third of a second for it."""
+    patch.setattr(database, "BUSY_SECONDS", 0.3)
+    path = world.root / ".mam" / "state.db.queue"
+    command = [sys.executable, "-S", "-c", _HOLDER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        try:
+            yield
+        finally:
+            holder.kill()
+
+
+def events_from_elsewhere(*numbers: int, later: float = 0.0) -> Injection:
+    """Return the fault that has signed events arrive, and again after some time; none counts twice."""
+
+    @contextmanager
+    def inject(world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
+        names = {1: "started", 2: "progress"}
+        with world.open() as fleet:
+            payloads = [signed(fleet, JOB, names[number], number) for number in numbers]
+            verdicts = [fleet.jobs.take_in(payload)["verdict"] for payload in payloads]
+        assert [verdict in ("applied", "late") for verdict in verdicts].count(True) == len(set(numbers))
+        world.clock = lambda: time.time() + later
+        try:
+            with world.open() as fleet:
+                again = {fleet.jobs.take_in(payload)["verdict"] for payload in payloads}
+                assert again == {"duplicate"}
+            yield
+        finally:
+            world.clock = None
+
+    return inject
+
+
 FAULTS: dict[str, Fault] = {
+    "agent ignores TERM": Fault(nothing_more, args=(*ARGS, "--ignore-sigterm")),
+    "agent floods": Fault(agent_floods, restart),
+    "broker down": Fault(broker_fault(lambda proxy: proxy.set(CLOSED)), publish_all, needs_broker=True),
+    "broker killed": Fault(broker_fault(lambda proxy: proxy.set(CUT)), publish_all, needs_broker=True),
+    "broker half open": Fault(broker_fault(lambda proxy: proxy.set(BLOCKED)), publish_all, needs_broker=True),
+    "broker slow": Fault(broker_fault(_slow), publish_all, needs_broker=True),
+    "reconnect storm": Fault(broker_fault(_storm), publish_all, needs_broker=True),
+    "disk full": Fault(nothing_more, disk=Disk(FULL, ENOSPC)),
+    "directory read-only": Fault(nothing_more, disk=Disk(FAIL_FROM, EROFS)),
+    "stale lock, dead owner": Fault(claim_by(_dead)),
+    "stale lock, reused pid": Fault(claim_by(_reused)),
+    "stale lock, live owner": Fault(claim_by(_live)),
+    "stale lock, registry held": Fault(registry_held),
+    "events twice": Fault(events_from_elsewhere(2, 1, 2, 1)),
+    "events late": Fault(events_from_elsewhere(1, 2, later=7 * DAY)),
     "tmux server killed": Fault(tmux_killed, keeps_panes=False),
     "tmux socket deleted": Fault(tmux_socket_deleted, name_panes_again, keeps_panes=False),
     "pane killed": Fault(pane_killed),
@@ -223,8 +404,8 @@ FAULTS: dict[str, Fault] = {
     "clock, frozen": Fault(fake_clock(0.0, frozen=True)),
     "reboot": Fault(fake_boot_id, keeps_panes=False),
     "registry file, edited": Fault(yaml_fault(_edited)),
-    "registry file, corrupt": Fault(yaml_fault(lambda text: text + b"\n  - [\n")),
-    "registry file, cut": Fault(yaml_fault(lambda text: text[: len(text) // 2])),
+    "registry file, corrupt": Fault(yaml_fault(lambda text: text + b"\n  - [\n"), damages_file=True),
+    "registry file, cut": Fault(yaml_fault(lambda text: text[: len(text) // 2]), damages_file=True),
     "registry file, empty": Fault(yaml_fault(lambda _text: b"")),
     "registry file, deleted": Fault(yaml_fault(lambda _text: None)),
 }

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 from pathlib import Path
 
+from tests.matrix.cell import ERRORS
 from tests.matrix.states import STATES
 from tests.matrix.table import ALL, ROWS, Row, expected, is_not_applicable
 from tests.matrix.verbs import VERBS
 
-from mam.core import errors
-
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 _WIDTH = 110
-_EXITS = {
-    one.code: one.exit_code
-    for _, one in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(one, errors.MamError)
-}
 _HEAD = """\
 # Faults
 
@@ -48,7 +41,7 @@ def _section(fault: str) -> str:
             "",
             *_lines(row),
             "",
-            _filled(f"Way out: {row.way_out}"),
+            _filled(f"Way out: {row.way_out[0].lower()}{row.way_out[1:]}"),
             "",
         ]
     return "\n".join(parts)
@@ -84,7 +77,7 @@ def _answer(cell: str) -> str:
     if code == "done":
         return f"done; {sentence}." if sentence else "done."
     about = f"; {sentence}" if state != "unchanged" else ""
-    return f"exit {_EXITS[code]}, `{code}`{about}."
+    return f"exit {ERRORS[code].exit_code}, `{code}`{about}."
 
 
 def _filled(text: str, indent: str = "") -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.matrix.verbs import Verb
 from tests.matrix.world import JOB, World
+
+from mam.adapters.store.tables import outbox
+from mam.adapters.system import process
 
 if TYPE_CHECKING:
     from tests.matrix.cell import Seen
@@ -75,6 +80,31 @@ def asking(_world: World, verb: Verb, seen: Seen) -> object:
     return verb.is_done(_world, seen.result)
 
 
+def taken_or_held(_world: World, _verb: Verb, seen: Seen) -> object:
+    return seen.result["state"] in ("submitted", "queued", "held")
+
+
+def as_it_is(_world: World, _verb: Verb, seen: Seen) -> object:
+    return "flood" in seen.result
+
+
+def file_kept(world: World, verb: Verb, seen: Seen) -> object:
+    kept = Path(os.environ["MAM_STATE_HOME"]).rglob("kept/**/agent-sessions.yaml")
+    assert seen.before[1] in [path.read_bytes() for path in kept], "the file of a person is nowhere"
+    return verb.is_done(world, seen.result)
+
+
+def recorded(world: World, _verb: Verb, seen: Seen) -> object:
+    with world.open() as fleet:
+        waiting = fleet._access.context.registry.peek(outbox.waiting_jobs, [])
+    return seen.error.recorded and world.job()["status"] == "completed" and waiting == [JOB]
+
+
+def ended(world: World, _verb: Verb, _seen: Seen) -> object:
+    assert world.row()["status"] == "running", "nothing could be recorded"
+    return process.identify(world.agent_pid()) is None
+
+
 def warned(_world: World, verb: Verb, seen: Seen) -> object:
     return bool(seen.warnings) and verb.is_done(_world, seen.result)
 
@@ -94,7 +124,7 @@ def _alive(document: dict[str, Any]) -> object:
 STATES: dict[str, tuple[str, Check]] = {
     "done": ("", done),
     "unchanged": ("nothing has changed", unchanged),
-    "held": ("the message is held, and typed when the session can take it", held),
+    "held": ("the message is held (exit 4), and typed when the session can take it", held),
     "job died": ("the job has ended with an error, because its session is gone", job_died),
     "job failed": ("the job is recorded, and has ended with this error", job_failed),
     "open": ("the job is still open", is_open),
@@ -103,6 +133,11 @@ STATES: dict[str, tuple[str, Check]] = {
     "gone": ("the session is shown as not alive", gone),
     "unknown": ("the session is shown as unknown, and not as dead", unknown),
     "asking": ("the question stays open", asking),
-    "warned": ("the records are shown, with a warning", warned),
+    "warned": ("a warning says what is wrong", warned),
+    "taken or held": ("the agent has the message, or it is held until the input box is seen", taken_or_held),
+    "as it is": ("the screen of this moment", as_it_is),
+    "file kept": ("the former registry file is kept in the user state", file_kept),
+    "recorded": ("the event is recorded, and published later", recorded),
+    "ended": ("the session has ended, and the next command records it", ended),
     "named": ("it names what is wrong, and the way out", named),
 }

@@ -16,6 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STOP = "tests/app/sessions/test_stop.py::"
+LEFT = "tests/app/sessions/test_left_running.py::"
+DOCTOR = "tests/app/monitor/test_doctor.py::"
+DISK = "tests/faults/test_disk.py::"
+EVENT = "tests/app/jobs/test_event.py::"
 ANSWER = "tests/app/messages/test_answer.py::"
 ALL = [
     *("create", "send", "stop", "resume", "archive", "adopt", "rename", "purge", "fork"),
@@ -47,6 +51,10 @@ class Row:
         (found,) = (cell for verbs, cell in self.cells.items() if verb in verbs.split())
         return found
 
+    def is_tried_here(self, verb: str) -> bool:
+        """Tell whether the matrix itself tries a cell."""
+        return not is_not_applicable(self.cell(verb)) and tried_by(self.cell(verb)) is None
+
 
 def is_not_applicable(cell: str) -> bool:
     """Tell whether the fault cannot meet the verb."""
@@ -65,6 +73,14 @@ def tried_by(cell: str) -> str | None:
     return cell.partition(" @ ")[2] or None
 
 
+def filled(cells: dict[str, str], other: str) -> dict[str, str]:
+    """Return the cells of a row in which all other verbs have the same one."""
+    named = {verb for verbs in cells for verb in verbs.split()}
+    return {**cells, " ".join(verb for verb in ALL if verb not in named): other}
+
+
+WAY_OF_CLOCKS = "None is needed: mam orders by numbers, and waits by a clock that nobody sets."
+GREETED = "n/a: it asks the broker for its greeting alone, and gets that"
 NEW_PANE = "n/a: it starts a pane of its own"
 NO_PANE = "n/a: it looks at no pane"
 
@@ -184,22 +200,24 @@ ROWS = [
         "clock",
         "The clock is a day ahead (a fake clock).",
         {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
-        "None is needed: mam orders by numbers, and waits by a clock that nobody sets.",
+        WAY_OF_CLOCKS,
         "ahead",
+        is_long=True,
     ),
     Row(
         "clock",
         "The clock is a day behind (a fake clock).",
         {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
-        "None is needed.",
+        WAY_OF_CLOCKS,
         "behind",
     ),
     Row(
         "clock",
         "The clock stands still (a fake clock).",
         {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
-        "None is needed.",
+        WAY_OF_CLOCKS,
         "frozen",
+        is_long=True,
     ),
     Row(
         "reboot",
@@ -225,6 +243,7 @@ ROWS = [
         {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
         "None is needed: the next change takes the edit in.",
         "edited",
+        is_long=True,
     ),
     *(
         Row(
@@ -239,7 +258,7 @@ ROWS = [
                 "job-wait": "timeout: open",
                 "ls status": "done: warned",
                 "read": "done",
-                "restore": "done",
+                "restore": "done: file kept",
                 "doctor": "done: named",
             },
             "Correct the line that the error names, or delete the file: mam writes it from its database.",
@@ -261,6 +280,195 @@ ROWS = [
         for variant, what in (
             ("empty", "The registry file has 0 bytes."),
             ("deleted", "The registry file is deleted."),
+        )
+    ),
+    Row(
+        "agent ignores TERM",
+        "The agent ignores SIGTERM and SIGHUP, and does not end when it is asked to.",
+        filled(
+            {
+                "stop": f"done @ {STOP}test_an_agent_that_ignores_everything_is_killed_with_its_tree",
+                "purge": "done",
+            },
+            "n/a: it ends no agent",
+        ),
+        "None is needed: after its time limits `mam stop` kills the process and what it started.",
+    ),
+    Row(
+        "agent forks a daemon",
+        "The agent has detached a process, which outlives it.",
+        filled(
+            {
+                "stop": f"done @ {LEFT}test_d8_a_stop_names_what_the_session_detached_and_ends_nothing_of_it",
+                "doctor": f"done: named @ {LEFT}test_d8_doctor_names_what_is_left_until_it_ends",
+                "purge": "n/a: it ends the agent as stop does",
+            },
+            "n/a: it ends no agent",
+        ),
+        "`mam stop` names the process and how to end it; mam ends nothing that was detached.",
+    ),
+    Row(
+        "agent floods",
+        "The agent prints as much as its terminal takes.",
+        filled(
+            {
+                "stop purge rename pass task-claim restore ls status doctor": "done",
+                "read": "done: as it is",
+                "send": "done: taken or held",
+                "answer": "n/a: it asks nothing",
+                "interrupt": "n/a: it may find no moment in which the screen stands, and then says not_ready",
+            },
+            "n/a: it looks at no running session",
+        ),
+        "`mam stop NAME` ends it.",
+        is_long=True,
+    ),
+    *(
+        Row(
+            fault,
+            what,
+            filled(
+                {
+                    "job-event": "not_published: recorded",
+                    "job-submit pass": "done",
+                    "job-cancel": "done: warned",
+                    "job-wait": "timeout: open",
+                    "doctor": doctor,
+                },
+                "n/a: it publishes nothing",
+            ),
+            way_out,
+        )
+        for fault, doctor, what, way_out in (
+            (
+                "broker down",
+                "done: named",
+                "Nobody listens at the address of the broker.",
+                "Start the broker; mam publishes then what waits. Nothing is to be repeated.",
+            ),
+            (
+                "broker killed",
+                GREETED,
+                "The broker dies while mam is connected.",
+                "Start the broker; mam publishes then what waits.",
+            ),
+            (
+                "broker half open",
+                GREETED,
+                "The connection stands, and nobody reads it any more.",
+                "None is needed: mam gives the connection up, and publishes over another one.",
+            ),
+            (
+                "broker slow",
+                "done: named",
+                "The broker answers later than mam waits.",
+                "None is needed: the resident publishes what waits.",
+            ),
+            (
+                "reconnect storm",
+                "done: named",
+                "Every connection to the broker ends at once, 50 times in a row.",
+                "None is needed: mam connects again, after growing pauses.",
+            ),
+        )
+    ),
+    Row(
+        "disk full",
+        "There is no space left for the files of mam (calls that fail).",
+        {
+            "create send resume archive adopt rename purge fork job-submit job-event job-cancel": "disk_full",
+            "task-claim team-up backup restore": "disk_full",
+            "answer": "done: warned",
+            "stop": "done",
+            "interrupt": f"done @ {DISK}test_e6_a_turn_is_interrupted_on_a_full_disk",
+            "job-wait": "timeout: open",
+            "pass ls status read": "done",
+            "doctor": f"done: named @ {DOCTOR}test_e2_little_free_space_is_a_problem",
+        },
+        "Make room, and repeat. `mam stop` and `mam interrupt` work meanwhile.",
+    ),
+    Row(
+        "directory read-only",
+        "The directories of mam cannot be written (calls that fail).",
+        {
+            "create send resume archive adopt rename purge fork job-submit job-event job-cancel": "read_only",
+            "task-claim team-up backup restore": "read_only",
+            "stop": "not_recorded: ended",
+            "answer interrupt": "done: warned",
+            "job-wait": "timeout: open",
+            "pass ls status read": "done",
+            "doctor": "n/a: it asks the file system, and here single calls fail",
+        },
+        "Mount or permit it for writing, and repeat. `mam stop` and `mam interrupt` work meanwhile.",
+    ),
+    *(
+        Row(
+            "stale lock",
+            what,
+            {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
+            "None is needed: the next command finishes or drops what the dead process began.",
+            variant,
+            is_long=variant == "dead owner",
+        )
+        for variant, what in (
+            ("dead owner", "A process that claimed the session is dead."),
+            ("reused pid", "A process that claimed the session is dead, and a stranger has its pid."),
+        )
+    ),
+    Row(
+        "stale lock",
+        "A process that claimed the session lives, and does not go on.",
+        filled(
+            {
+                "send": "done",
+                "stop resume archive rename purge": "registry_busy",
+                "restore": "registry_busy",
+                "job-wait": "timeout: open",
+            },
+            "done",
+        ),
+        "The error names the process: wait for it, or end it, and repeat.",
+        "live owner",
+    ),
+    Row(
+        "stale lock",
+        "A process holds the lock of the registry, and does not go on.",
+        filled(
+            {
+                "ls status read doctor pass backup": "done",
+                "job-wait": "timeout: open",
+                "answer interrupt": "done: warned",
+            },
+            "registry_busy",
+        ),
+        "End the process that the error names, and repeat.",
+        "registry held",
+    ),
+    *(
+        Row(
+            fault,
+            what,
+            filled(
+                {
+                    "job-event": cell,
+                    "job-cancel pass backup": "done",
+                    "job-wait": "timeout: open",
+                },
+                "n/a: it looks at no event",
+            ),
+            "None is needed: an event counts once, and only for the attempt that is under way.",
+        )
+        for fault, what, cell in (
+            (
+                "events twice",
+                "Signed events arrive three times each, and in any order.",
+                f"done @ {EVENT}test_any_order_and_twice",
+            ),
+            (
+                "events late",
+                "Signed events arrive again after a week (a fake clock), and from an attempt that is over.",
+                f"event_refused @ {EVENT}test_an_older_attempt_is_refused",
+            ),
         )
     ),
 ]

@@ -7,11 +7,13 @@ process of others was ended and nothing typed into their panes, and the invarian
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
 
 import pytest
+from tests.matrix.broker_proxy import BrokerProxy
 from tests.matrix.cell import try_cell
 from tests.matrix.faults import FAULTS
-from tests.matrix.table import ALL, ROWS, is_not_applicable, tried_by
+from tests.matrix.table import ALL, ROWS
 from tests.matrix.world import World
 
 from mam.core import drift_detection
@@ -25,18 +27,33 @@ def hands_off(monkeypatch):
     monkeypatch.setattr(drift_detection, "HANDS_OFF_SECONDS", -10.0)
 
 
-@pytest.mark.parametrize(
-    "row",
-    [pytest.param(row, marks=[pytest.mark.long] if row.is_long else [], id=row.name) for row in ROWS],
-)
-def test_the_verbs_answer_what_the_table_says(row, quick_path, tmux_server, hands_off) -> None:
+@pytest.fixture
+def proxy(mosquitto, monkeypatch):
+    """The way to the broker, which the environment names as the broker."""
+    made = BrokerProxy(mosquitto.port)
+    monkeypatch.setenv("MAM_BROKER", mosquitto.url().replace(str(mosquitto.port), str(made.port)))
+    yield made
+    made.close()
+
+
+def rows() -> Iterator[object]:
+    """Yield the rows of which at least one cell is tried here."""
+    for row in ROWS:
+        if any(row.is_tried_here(verb) for verb in ALL):
+            yield pytest.param(row, marks=[pytest.mark.long] if row.is_long else [], id=row.name)
+
+
+@pytest.mark.parametrize("row", list(rows()))
+def test_the_verbs_answer_what_the_table_says(row, request, quick_path, tmux_server, hands_off) -> None:
     fault = FAULTS[row.name]
-    world = World(quick_path, tmux_server, fault.args)
+    parts = {"proxy": fault.needs_broker, "shim": fault.disk is not None}
+    needed = {name: request.getfixturevalue(name) for name, is_needed in parts.items() if is_needed}
+    world = World(quick_path, tmux_server, fault.args, **needed)
     failures = []
     try:
         for verb in ALL:
             cell = row.cell(verb)
-            if is_not_applicable(cell) or tried_by(cell):
+            if not row.is_tried_here(verb):
                 continue
             try:
                 try_cell(world, fault, verb, cell)

@@ -11,6 +11,8 @@ from tests.matrix.world import ARGS, JOB, ROLE, World
 import mam
 
 Result = Any
+# Seconds that a verb may wait: while a fault lasts, and afterwards.
+SHORT, LONG = 0.2, 20.0
 
 
 def nothing(_world: World) -> None:
@@ -87,19 +89,9 @@ class Verb:
     settled: tuple[str, ...] = ()
 
 
-def _job(world: World) -> dict[str, Any]:
-    with world.open() as fleet:
-        return fleet.jobs.status(JOB)
-
-
 def _inbox(world: World) -> list[dict[str, Any]]:
     with world.open() as fleet:
         return fleet.messages.inbox("one")
-
-
-def _dialog(world: World) -> bool:
-    with world.open() as fleet:
-        return fleet.sessions.status("one")["activity"] == "waiting"
 
 
 def _is_idle(world: World) -> object:
@@ -230,7 +222,8 @@ _ALL = (
         "mam job event",
         nothing,
         lambda fleet, seconds: fleet.jobs.event(JOB, "completed", detail="done", publish=seconds),
-        lambda world, _: _job(world)["status"] == "completed",
+        lambda world, _: world.job()["status"] == "completed",
+        settled=("event_refused",),
     ),
     Verb(
         "job-wait",
@@ -245,7 +238,7 @@ _ALL = (
         "mam job cancel",
         nothing,
         lambda fleet, seconds: fleet.jobs.cancel(JOB),
-        lambda world, _: _job(world)["status"] == "cancelled",
+        lambda world, _: world.job()["status"] == "cancelled",
     ),
     Verb(
         "task-claim",
@@ -267,7 +260,7 @@ _ALL = (
         "mam answer",
         asking,
         lambda fleet, seconds: fleet.messages.answer("one", "deny"),
-        lambda world, _: not _dialog(world),
+        lambda world, _: _is_idle(world),
         before_again=asks_again,
     ),
     Verb(
@@ -303,7 +296,7 @@ _ALL = (
         "mam read",
         idle,
         lambda fleet, seconds: fleet.sessions.read("one"),
-        lambda world, text: "Practice agent" in text,
+        lambda world, text: "❯" in text,
     ),
     Verb(
         "backup",

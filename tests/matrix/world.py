@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.adapters.store.making import Store
-from tests.faults.machine import KEEPER, Machine
+from tests.faults.machine import KEEPER, Machine, start_warm_process
+from tests.matrix.broker_proxy import BrokerProxy
 from tests.processes import is_running
 from tests.waiting import wait_until
 
@@ -36,8 +37,20 @@ Records = tuple[list[str], bytes | None]
 class World(Machine):
     """The state that every cell of a row begins with, brought back for each cell."""
 
-    def __init__(self, place: Path, server: str, args: tuple[str, ...] = ARGS) -> None:
-        """Use the environment as it is: HOME and the XDG folders must lie in `place`."""
+    def __init__(
+        self,
+        place: Path,
+        server: str,
+        args: tuple[str, ...] = ARGS,
+        *,
+        proxy: BrokerProxy | None = None,
+        shim: Path | None = None,
+    ) -> None:
+        """Use the environment as it is; `proxy` is the way to the broker that the environment names.
+
+        With a shim there is a warm process in which `run` calls the verbs of the matrix with faults.
+        """
+        self.proxy = proxy
         self.place = place
         self.root = place / "root"
         self.saved = place / "saved"
@@ -50,9 +63,12 @@ class World(Machine):
         self.stranger = subprocess.Popen(["sleep", "1000000"], stdin=subprocess.DEVNULL)
         self._keep_server()
         self._prepare(args)
+        self.process = None if shim is None else start_warm_process("tests.matrix.shim_server", shim)
 
     def close(self) -> None:
-        """End the stranger."""
+        """End the stranger and the warm process."""
+        if self.process is not None:
+            super().close()
         self.stranger.kill()
         self.stranger.wait()
 
@@ -139,6 +155,11 @@ class World(Machine):
     def row(self, name: str = "one") -> dict[str, Any]:
         """Return one row of the registry."""
         return self.rows()[name]
+
+    def job(self) -> dict[str, Any]:
+        """Return the record of the open job."""
+        with self.open() as fleet:
+            return fleet.jobs.status(JOB)
 
     def agent_pid(self) -> int:
         """Return the process of the session."""

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.app.over_broker import SECONDS, is_published, log_of, publish, receive, signed, submit
+from tests.matrix.broker_proxy import BrokerProxy
 from tests.mosquitto import PASSWORDS, free_port
 
 import mam
 from mam.adapters.mqtt.connection import Connection
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.brokers import config as brokers
-from mam.app.brokers import relay_pool, wait_remote
+from mam.app.brokers import relay_both_ways, relay_pool, wait_remote
 from mam.app.brokers.publish import flush
 from mam.app.brokers.relay_both_ways import Relay
 from mam.app.brokers.relay_pool import RelayPool
@@ -255,6 +256,30 @@ def test_a_signed_event_from_elsewhere_is_taken_in_once(fleet, remote, until) ->
         until(lambda: is_published(fleet))
     assert log_of(fleet, job_id) == [("registered", ""), ("started", "from afar"), ("completed", "done afar")]
     assert [document["event"]["seq"] for document in news if "event" in document] == [1, 2]
+
+
+def test_a_relay_whose_connections_end_at_once_loses_and_doubles_nothing(
+    fleet, mosquitto, remote, until, monkeypatch
+) -> None:
+    """Fifty in a row; the pauses between them, which grow to minutes, take a moment here."""
+    monkeypatch.setattr(relay_both_ways.rules, "pause", lambda *_given: 0.01)
+    proxy = BrokerProxy(mosquitto.port)
+    proxy.to_cut = 50
+    monkeypatch.setenv("MAM_BROKER", mosquitto.url().replace(str(mosquitto.port), str(proxy.port)))
+    job_id = submit(fleet)
+    topic, news = f"python/mqtt/jobs/{job_id}/events", []
+    remote.subscribe([topic], SECONDS)
+    try:
+        with relaying(fleet, news):
+            report(fleet._access.context, fleet.caller, job_id, "progress", detail="here")
+            until(lambda: is_published(fleet), SECONDS)
+            assert proxy.connections > 50
+            assert [json.loads(message.payload)["detail"] for message in receive(remote, 1)] == ["here"]
+            publish(remote, topic, signed(fleet, job_id, "completed", 9, "there"))
+            until(lambda: fleet.jobs.status(job_id)["status"] == "completed", SECONDS)
+    finally:
+        proxy.close()
+    assert [detail for _, detail in log_of(fleet, job_id)] == ["", "here", "there"]
 
 
 def test_a_question_is_answered_once_however_often_it_is_heard(fleet) -> None:

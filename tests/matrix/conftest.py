@@ -1,0 +1,3 @@
+"""The shim of tests/faults."""
+
+from tests.faults.conftest import shim  # noqa: F401  (a fixture)
