@@ -134,10 +134,7 @@ class _Soak:
         """Bring everything to rest, and see what holds."""
         self.ground.clients.pause()
         self.ground.elsewhere.pause()
-        try:
-            until(self._is_at_rest, "a root at rest", seconds=_REST_SECONDS)
-        except RuntimeError as error:
-            self._note(f"{error}: {self._restless}")
+        self._wait_for_rest()
         for text in invariants.violations(self.ground):
             self._note(text)
         history = self.ground.history.calls
@@ -146,6 +143,12 @@ class _Soak:
             f"{sum(self.applied.values())} faults, {len(history)} operations, {failed} refused or failed, "
             f"{len(self.outcome.violations)} violations"
         )
+
+    def _wait_for_rest(self) -> None:
+        try:
+            until(self._is_at_rest, "a root at rest", seconds=_REST_SECONDS)
+        except RuntimeError as error:
+            self._note(f"{error}: {self._restless}")
 
     def _note(self, text: str) -> None:
         if not any(
@@ -169,8 +172,10 @@ class _Soak:
         typing = registry.peek(lambda found: found.connection.execute(query).fetchone()[0], 0)
         intents = len(registry.view().intents)
         is_complete = self.ground.elsewhere.publish_missing()
-        self._restless = f"{typing} typed, {intents} intents, drifts {drifts}, events complete: {is_complete}"
-        return not (typing or intents or drifts) and is_complete
+        # A pass leaves a session alone that a person has just changed, also one that has died since.
+        changing = list(invariants.panes(self.ground))
+        self._restless = f"{typing} typed, {intents} intents, {drifts}, {changing}, complete: {is_complete}"
+        return not (typing or intents or drifts or changing) and is_complete
 
     def _check_second_recovery(self) -> None:
         """I8: without a resident, the second of two recoveries changes nothing."""
@@ -183,7 +188,7 @@ class _Soak:
         until(lambda: resident_pid(self.ground.stage) is None, "the end of the resident", seconds=60)
         settings = self.ground.stage.home / ".config" / "mam" / "config.toml"
         settings.write_text(settings.read_text(encoding="utf-8").replace('"auto"', '"off"'), encoding="utf-8")
-        until(self._is_at_rest, "a root at rest", seconds=_REST_SECONDS)
+        self._wait_for_rest()
         _settle(self.ground)
         before = _everything(self.ground)
         _settle(self.ground)
