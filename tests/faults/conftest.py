@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.conftest import settle_in
 from tests.faults.machine import Machine
+from tests.faults.whole_app import WholeApp, Workers
 from tests.processes import end_processes_of
 
 _numbers = itertools.count(1)
@@ -50,3 +52,20 @@ def machine(shim):
         assert made.tmux.server_pid() is None
         end_processes_of(place / "home")
     shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def whole_app(shim, machine):
+    """Begin the state machine over the whole app with nothing; its root, home and tmux are the machine's."""
+    workers = Workers(shim, machine.place)
+
+    @contextmanager
+    def begin():
+        app = WholeApp(machine, workers)
+        try:
+            yield app
+        finally:
+            app.close()
+
+    yield begin
+    workers.close()
