@@ -28,10 +28,12 @@ from tests.waiting import wait_until
 from mam.adapters.store import database
 from mam.adapters.store.tables import outbox
 from mam.adapters.system import process
-from mam.adapters.tmux.client import Tmux
+from mam.adapters.tmux.client import TIMEOUT, Tmux
 from mam.app.brokers import publish
 from mam.app.context import claims
 from mam.app.monitor import doctor
+from mam.app.sessions import reconcile
+from mam.core.stop_escalation import HANG_UP
 
 Injection = Callable[[World, pytest.MonkeyPatch], Any]
 DAY = 86_400.0
@@ -78,8 +80,9 @@ def _kill_server(world: World) -> None:
 
 
 @contextmanager
-def tmux_socket_deleted(world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Delete the socket of a server that runs on."""
+def tmux_socket_deleted(world: World, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Delete the socket of a server that runs on; a pass waits a moment for the end of what lost its pane."""
+    patch.setitem(reconcile.GRACE, HANG_UP, 0.3)
     pid = world.server_pid()
     path = Path(world.tmux.socket_path())
     path.unlink()
@@ -106,17 +109,22 @@ def name_panes_again(world: World) -> None:
     world.mend()
 
 
-@contextmanager
-def tmux_hangs(world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Stop the server, so that it does not answer; mam waits half a second instead of ten."""
-    pid = world.server_pid()
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(Tmux.__init__.__kwdefaults__, "timeout", 0.5)
-            yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
+def tmux_hangs(timeout: float) -> Injection:
+    """Return the fault that stops the server, so that it does not answer, and mam's time limit for it."""
+
+    @contextmanager
+    def inject(world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
+        pid = world.server_pid()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            # Afterwards a busy machine needs the time limit that mam has.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setitem(Tmux.__init__.__kwdefaults__, "timeout", timeout)
+                yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    return inject
 
 
 # ---------------------------------------------------------------- panes and agents
@@ -397,7 +405,8 @@ FAULTS: dict[str, Fault] = {
     "tmux socket deleted": Fault(tmux_socket_deleted, name_panes_again, keeps_panes=False),
     "pane killed": Fault(pane_killed),
     "pane replaced": Fault(pane_replaced),
-    "tmux hangs": Fault(tmux_hangs),
+    "tmux hangs": Fault(tmux_hangs(0.5)),
+    "tmux hangs, with the time limits of mam": Fault(tmux_hangs(TIMEOUT)),
     "dialog open": Fault(dialog_open, answer_no),
     "clock, ahead": Fault(fake_clock(DAY)),
     "clock, behind": Fault(fake_clock(-DAY)),

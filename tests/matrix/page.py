@@ -54,7 +54,9 @@ def _without_repetition(rows: list[Row]) -> list[Row]:
         same = [one for one in together if (one.cells, one.way_out) == (row.cells, row.way_out)]
         if same:
             first = together.index(same[0])
-            what = f"{together[first].what} Or: {row.what}"
+            what = together[first].what
+            if row.what not in what:
+                what = f"{what} Or: {row.what}"
             together[first] = Row(row.fault, what, row.cells, row.way_out)
         else:
             together.append(row)

@@ -24,7 +24,7 @@ ANSWER = "tests/app/messages/test_answer.py::"
 ALL = [
     *("create", "send", "stop", "resume", "archive", "adopt", "rename", "purge", "fork"),
     *("job-submit", "job-event", "job-wait", "job-cancel", "task-claim", "team-up"),
-    *("answer", "interrupt", "pass", "ls", "status", "read", "backup", "restore", "doctor"),
+    *("answer", "interrupt", "pass", "ls", "status", "read", "doctor", "backup", "restore"),
 ]
 
 
@@ -83,6 +83,19 @@ WAY_OF_CLOCKS = "None is needed: mam orders by numbers, and waits by a clock tha
 GREETED = "n/a: it asks the broker for its greeting alone, and gets that"
 NEW_PANE = "n/a: it starts a pane of its own"
 NO_PANE = "n/a: it looks at no pane"
+
+TMUX_HANGS = {
+    "create resume adopt fork team-up stop purge rename": "terminals_down",
+    "job-submit": "terminals_down: job failed",
+    "send": "done: held",
+    "archive": "done",
+    "job-event job-cancel task-claim backup": "done",
+    "job-wait": "timeout: open",
+    "answer interrupt": "terminals_down",
+    "pass ls status": "done: unknown",
+    "read restore": "terminals_down",
+    "doctor": "done: named",
+}
 
 ROWS = [
     Row(
@@ -162,22 +175,17 @@ ROWS = [
         },
         "End the other tmux session or adopt it under another name, then `mam resume NAME`.",
     ),
-    Row(
-        "tmux hangs",
-        "The tmux server does not answer, because it is stopped (SIGSTOP) or busy.",
-        {
-            "create resume adopt fork team-up stop purge rename": "terminals_down",
-            "job-submit": "terminals_down: job failed",
-            "send": "done: held",
-            "archive": "done",
-            "job-event job-cancel task-claim backup": "done",
-            "job-wait": "timeout: open",
-            "answer interrupt": "terminals_down",
-            "pass ls status": "done: unknown",
-            "read restore": "terminals_down",
-            "doctor": "done: named",
-        },
-        "`kill -CONT PID` wakes a stopped server; `mam doctor` shows the pid. Then repeat.",
+    *(
+        Row(
+            "tmux hangs",
+            "The tmux server does not answer, because it is stopped (SIGSTOP) or busy.",
+            TMUX_HANGS,
+            "`kill -CONT PID` wakes a stopped server; `mam doctor` shows the pid. Then repeat.",
+            variant,
+            is_long=bool(variant),
+        )
+        # The first one with a time limit of half a second, the other one with ten as everywhere.
+        for variant in ("", "with the time limits of mam")
     ),
     Row(
         "dialog open",
@@ -263,6 +271,7 @@ ROWS = [
             },
             "Correct the line that the error names, or delete the file: mam writes it from its database.",
             variant,
+            is_long=variant == "cut",
         )
         for variant, what in (
             ("corrupt", "The registry file is no YAML any more."),
@@ -276,6 +285,7 @@ ROWS = [
             {" ".join(verb for verb in ALL if verb != "job-wait"): "done", "job-wait": "timeout: open"},
             "None is needed: mam writes the file from its database.",
             variant,
+            is_long=variant == "empty",
         )
         for variant, what in (
             ("empty", "The registry file has 0 bytes."),
@@ -338,6 +348,7 @@ ROWS = [
                 "n/a: it publishes nothing",
             ),
             way_out,
+            is_long=fault in ("broker killed", "broker slow"),
         )
         for fault, doctor, what, way_out in (
             (

@@ -87,6 +87,8 @@ class Verb:
     # What makes it possible to use it once more, and the codes that say that there is nothing left to do.
     before_again: Callable[[World], None] = nothing
     settled: tuple[str, ...] = ()
+    # Whether it leaves the world as it is, so that the next one may look at the same.
+    is_look: bool = False
 
 
 def _inbox(world: World) -> list[dict[str, Any]]:
@@ -276,6 +278,7 @@ _ALL = (
         idle,
         lambda fleet, seconds: fleet.monitor.once(),
         lambda world, report: report["tmux_confirmed"] and not report["drifts"],
+        is_look=True,
     ),
     Verb(
         "ls",
@@ -283,6 +286,7 @@ _ALL = (
         idle,
         lambda fleet, seconds: fleet.sessions.ls(),
         lambda world, listing: [one["tmux_alive"] for one in listing["sessions"]] == [True],
+        is_look=True,
     ),
     Verb(
         "status",
@@ -290,6 +294,7 @@ _ALL = (
         idle,
         lambda fleet, seconds: fleet.sessions.status("one"),
         lambda world, document: document["tmux_alive"] is True,
+        is_look=True,
     ),
     Verb(
         "read",
@@ -297,6 +302,15 @@ _ALL = (
         idle,
         lambda fleet, seconds: fleet.sessions.read("one"),
         lambda world, text: "❯" in text,
+        is_look=True,
+    ),
+    Verb(
+        "doctor",
+        "mam doctor",
+        idle,
+        lambda fleet, seconds: fleet.monitor.doctor(),
+        lambda world, findings: not [one for one in findings if one["ok"] is False],
+        is_look=True,
     ),
     Verb(
         "backup",
@@ -311,13 +325,6 @@ _ALL = (
         copied,
         lambda fleet, seconds: fleet.restore(newest_copy(fleet), is_confirmed=True),
         lambda world, _: world.row()["status"] == "running",
-    ),
-    Verb(
-        "doctor",
-        "mam doctor",
-        idle,
-        lambda fleet, seconds: fleet.monitor.doctor(),
-        lambda world, findings: not [one for one in findings if one["ok"] is False],
     ),
 )
 VERBS = {verb.name: verb for verb in _ALL}
