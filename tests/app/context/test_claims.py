@@ -59,6 +59,33 @@ def test_a_full_disk_neither_hides_the_failure_of_a_verb_nor_keeps_its_claim(
     assert not claims.is_owned(intent)
 
 
+def test_a_claim_whose_release_the_disk_refused_is_free_for_other_processes_soon(
+    fleet, monkeypatch, until
+) -> None:
+    """A program that stays idle after a full disk kept the session from everybody for as long as it lived."""
+    session = fleet.sessions.create("sleep", args=["1000"])
+    context = fleet._access.context
+
+    def full(*_arguments, **_options):
+        raise DiskFull("no space left")
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(DiskFull),
+        claims.claim_session(context, "rename", session.id, lambda transaction, row: {}),
+    ):
+        patch.setattr(context.registry, "note", full)
+        raise DiskFull("no space left")
+
+    def owners():
+        return [intent.owner for intent in context.registry.view().intents]
+
+    assert owners() == [process.me().as_json()]
+    until(lambda: owners() == [{}])
+    assert fleet.sessions.rename(session.id, "two").name == "two"
+    assert owners() == []
+
+
 def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
     from mam.adapters.store.registry import Registry
 

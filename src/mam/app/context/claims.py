@@ -8,12 +8,14 @@ dead process began. `change`, by which verbs write rows with or without a claim,
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
+from time import sleep
 
 from mam.adapters.store.intents import Intent
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
-from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unavailable, Unconfirmed
+from mam.core.errors import MamError, Refused, RegistryBusy, StartUnconfirmed, Unavailable, Unconfirmed
 from mam.core.session_row import Row
 
 TYPE_CHECKING = False
@@ -34,6 +36,8 @@ NEW_NAME = "to"
 WITHDRAWN = "withdrawn"
 # Claims that this process has released without recording the release, because the disk was full.
 _released_unrecorded: set[tuple[str | None, float | None]] = set()
+# Seconds until a release that could not be recorded is tried again.
+_RETRY_SECONDS = 0.5
 
 
 def is_owned(intent: Intent) -> bool:
@@ -138,11 +142,27 @@ def release(context: Context, session_id: str, at: float, *, delete: bool) -> No
 
 
 def try_release(context: Context, session_id: str, at: float, *, delete: bool) -> Unavailable | None:
-    """Release a claim of this process, if it exists; return the error if the release cannot be recorded."""
+    """Release a claim of this process, if it exists; return the error if the release cannot be recorded.
 
+    Then a thread goes on to try: other processes believe in the claim for as long as this one lives.
+    """
+    _released_unrecorded.add((session_id, at))
+    failure = _record_release(context, session_id, at, delete=delete)
+    if failure is not None:
+        from threading import Thread
+
+        retry = partial(_record_release_later, context.for_thread(), session_id, at, delete=delete)
+        Thread(target=retry, name="mam-release", daemon=True).start()
+    return failure
+
+
+def _record_release(context: Context, session_id: str, at: float, *, delete: bool) -> Unavailable | None:
     def work(transaction: Transaction) -> None:
         intent = transaction.intents.of(session_id)
         if intent is None or intent.at != at or not _is_mine(intent):
+            return
+        if (session_id, at) not in _released_unrecorded:
+            # A recovery of this process has taken it over.
             return
         if delete:
             transaction.intents.end(session_id, at)
@@ -150,7 +170,6 @@ def try_release(context: Context, session_id: str, at: float, *, delete: bool) -
             intent.owner = {}
             transaction.intents.put(intent)
 
-    _released_unrecorded.add((session_id, at))
     try:
         # A verb that succeeded has ended its claim together with its change.
         if not context.registry.peek(lambda transaction: transaction.intents.of(session_id) is None, False):
@@ -159,6 +178,18 @@ def try_release(context: Context, session_id: str, at: float, *, delete: bool) -
         return failure
     _released_unrecorded.discard((session_id, at))
     return None
+
+
+def _record_release_later(context: Context, session_id: str, at: float, *, delete: bool) -> None:
+    with closing(context):
+        while (session_id, at) in _released_unrecorded and context.paths.exists():
+            sleep(_RETRY_SECONDS)
+            try:
+                if _record_release(context, session_id, at, delete=delete) is None:
+                    return
+            except MamError:
+                # The root is damaged, or another's by now. A verb will say so.
+                return
 
 
 def _is_mine(intent: Intent) -> bool:
