@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 # What a verb answers if mam itself is wrong.
 _BUGS = {"traceback", "error", "internal", "broken"}
 _RESULTS = {"resume": {"running"}, "stop": {"stopped"}, "archive": {"archived"}, "create": {"running"}}
-_MOST_MESSAGES = 1000
+# Of the thousand messages that mam keeps some are tasks of jobs.
+_NEWEST_MESSAGES = 700
 # A hook of an agent that dies needs a moment.
 HOOK_SECONDS = 10.0
 _LIFE = ("create", "resume", "stop", "archive", "forget", "rename")
@@ -182,8 +183,8 @@ def sent(ground: Ground) -> Iterator[str]:
     recorded = _recorded_messages(ground)
     gone = {call.asked["session"] for call in ground.history.of("forget")}
     calls = ground.history.of("send")
-    # Then the oldest that have ended are removed.
-    is_full = len(recorded) >= _MOST_MESSAGES
+    # The oldest of those that have ended are removed.
+    newest = {call.asked["message"] for call in calls[-_NEWEST_MESSAGES:]}
     for call in calls:
         text, count = call.asked["text"], taken[call.asked["text"]]
         state = recorded.get(call.asked["message"], (None, None))[1]
@@ -194,7 +195,8 @@ def sent(ground: Ground) -> Iterator[str]:
             yield f"submitted and not taken: {call}; recorded as {state}"
         if count and state in ("held", "typing", "failed", "parked"):
             yield f"taken and recorded as {state}: {call}"
-        if call.is_acknowledged and state is None and call.asked["session"] not in gone and not is_full:
+        is_kept = call.asked["message"] in newest and call.asked["session"] not in gone
+        if call.is_acknowledged and state is None and is_kept:
             yield f"acknowledged and not recorded: {call}"
         if state == "typing":
             yield f"still being typed: {text}"
