@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bench.soak.samples import Sample
 
 # What the files of a root may take during a run, whatever happens in it.
-MOST_LOG, MOST_WAL = 2 * MB, 64 * MB
+MOST_LOG, MOST_WAL = 2 * MB, 128 * MB
 # The shortest run whose growth is judged.
 SHORTEST_SECONDS = 45.0
 
