@@ -1,9 +1,10 @@
 """A plugin for pytest: who runs what, one line for each part as it ends, and the slowest at the end.
 
-A part is a folder of tests. The scenarios of a real agent program in one file are a part of their own and run
-on one worker, one after the other, because they share a session of the program; they begin first, because
-they take longest. `./dev test` loads the plugin with `-p tests.parts`. The dots of pytest are left out.
-pytest-xdist's own groups are not used: with pytest 9.2 they have no effect (xdist 3.8).
+A part is a folder of tests; in the torture it is one function. The scenarios of a real agent program in one
+file are a part of their own and run on one worker, one after the other, because they share a session of the
+program; they begin first, because they take longest. `./dev test` loads the plugin with `-p tests.parts`. The
+dots of pytest are left out. pytest-xdist's own groups are not used: with pytest 9.2 they have no effect
+(xdist 3.8).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 
 _SLOWEST = 15
 _PROGRAMS = "tests/conformance/"
+_TORTURE = "tests/torture/"
 # So many of them run at once: they take all of a core, and more would only slow each other down.
 _LANES = (os.cpu_count() or 1) + 1
 _KINDS = (path.stem for path in (Path(__file__).parent / "conformance" / "programs").glob("*.toml"))
@@ -50,6 +52,8 @@ class Part:
     began: float | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
     ended: int = 0
+    # What its tests have counted, such as the points at which a verb was killed.
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 class Parts:
@@ -83,7 +87,7 @@ class Parts:
 
         class Scheduling(LoadScopeScheduling):
             def _split_scope(self, nodeid: str) -> str:
-                return part_of(nodeid) if nodeid.startswith(_PROGRAMS) else nodeid
+                return part_of(nodeid) if _is_of_program(nodeid) else nodeid
 
             def _assign_work_unit(self, node: object) -> None:
                 self.workqueue.move_to_end(self._choose(), last=False)
@@ -119,6 +123,10 @@ class Parts:
         outcome = _outcome(report)
         if outcome is not None:
             part.outcomes[outcome] += 1
+        if report.when == "call":
+            part.counts.update(
+                {str(name): value for name, value in report.user_properties if isinstance(value, int)}
+            )
         if report.failed:
             self._write(f"{time.monotonic() - self.began:5.0f} s  FAILED {nodeid}", red=True)
         if report.when == "teardown":
@@ -136,7 +144,8 @@ class Parts:
 
     def _tell(self, name: str, part: Part) -> None:
         bad = part.outcomes["failed"] + part.outcomes["error"]
-        counts = ", ".join(f"{number} {what}" for what, number in sorted(part.outcomes.items()))
+        numbers = [*sorted(part.outcomes.items()), *sorted(part.counts.items())]
+        counts = ", ".join(f"{number} {what}" if number else what for what, number in numbers)
         at = time.monotonic() - self.began
         took = time.monotonic() - (part.began or self.began)
         self._write(
@@ -156,10 +165,20 @@ class Parts:
             reporter.flush()
 
 
+def _is_of_program(nodeid: str) -> bool:
+    """Tell whether a test shares a session of a real program with others of its part."""
+    return nodeid.startswith(_PROGRAMS) or (nodeid.startswith(_TORTURE) and bool(_KIND.search(nodeid)))
+
+
 def part_of(nodeid: str) -> str:
-    """Return the part of a test: its folder, or for the real programs the file and the program."""
+    """Return the part of a test: its folder, or for the real programs the file and the program.
+
+    Tests of the torture take minutes, so each function of them is a part.
+    """
     path, _, rest = nodeid.partition("::")
-    if not path.startswith(_PROGRAMS):
+    if path.startswith(_TORTURE) and not _is_of_program(nodeid):
+        return f"{path.rpartition('/')[2].removesuffix('.py')} {rest.partition('[')[0].removeprefix('test_')}"
+    if not _is_of_program(nodeid):
         return path.rpartition("/")[0] or path
     kind = _KIND.search(rest)
     return path.removesuffix(".py") + (f" {kind[1]}" if kind else "")

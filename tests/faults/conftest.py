@@ -28,10 +28,10 @@ def shim(tmp_path_factory):
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("faults need a C compiler; ./dev setup installs one")
-    source = Path(__file__).with_name("shim.c")
+    sources = [Path(__file__).with_name(name) for name in ("shim.c", "power_loss.c")]
     library = tmp_path_factory.mktemp("shim") / "shim.so"
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"], check=True
+        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, *sources, "-ldl"], check=True
     )
     return library
 

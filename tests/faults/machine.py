@@ -26,7 +26,7 @@ from mam.app.sessions.death import record_if_dead
 from mam.core.errors import NameTaken, SessionNotFound
 from mam.core.liveness_values import Liveness
 
-COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM, FULL = range(6)
+COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM, FULL, LOSE_POWER = range(7)
 ENOSPC, EIO, EROFS = errno.ENOSPC, errno.EIO, errno.EROFS
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEEPER = "s_ffffffff"
@@ -123,9 +123,16 @@ class Machine:
     def run(
         self, verb: str, n: int = 0, mode: int = COUNT, number: int = 0, again: str | None = None
     ) -> dict:
-        """Run a verb in a fresh process, with a fault at call n."""
+        """Run a verb in a fresh process, with a fault at call n.
+
+        `number` is an errno, or the seed of a loss of power.
+        """
+        aside = self.place / "aside"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
         request = {"verb": verb, "root": str(self.root), "folders": self.folders, "n": n, "mode": mode}
-        print(json.dumps({**request, "errno": number, "again": again}), file=self.process.stdin, flush=True)
+        request |= {"number": number, "again": again, "aside": str(aside)}
+        print(json.dumps(request), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         assert line, "the process that runs the verbs is gone"
         answer = json.loads(line)
@@ -245,15 +252,18 @@ class Machine:
         with mam.open(str(self.root)) as fleet:
             _settles(fleet, {})
 
-    def run_next(self, next_verb: NextVerb, is_edited: Callable[[], bool]) -> None:
+    def run_next(
+        self, next_verb: NextVerb, is_edited: Callable[[], bool], *, is_after_loss: bool = False
+    ) -> None:
         """Run the verb that comes after a fault, and check every invariant.
 
-        `is_edited` tells whether a person's edit waits in the file, which only a change takes in.
+        `is_edited` tells whether a person's edit waits in the file, which only a change takes in. After a
+        loss of power no agent runs, and nobody has looked for them yet.
         """
         with mam.open(str(self.root)) as fleet:
             next_verb(fleet, {name: row["status"] for name, row in self.rows().items()})
         if self._is_there() and not is_edited():
-            self._check_agreement()
+            self._check_agreement(has_panes=not is_after_loss)
 
     def check(self, *, agent_reports: bool = False) -> dict[str, str]:
         """Settle, check every invariant, and return the status of each session by name.
@@ -277,7 +287,7 @@ class Machine:
         """Tell whether there is a registry: a verb that only reads makes none."""
         return bool(self.rows()) or (self.root / ".hermes" / "agent-sessions.yaml").exists()
 
-    def _check_agreement(self) -> dict[str, str]:
+    def _check_agreement(self, *, has_panes: bool = True) -> dict[str, str]:
         self.until(lambda: not self._strangers(), "a live pane is left without a running session")
         store = Store(self.root, time.time)
         try:
@@ -285,13 +295,14 @@ class Machine:
             with mam.open(str(self.root)) as fleet:
                 view = fleet._access.context.registry.view()
                 assert not view.intents, f"left in flight: {[(one.name, one.verb) for one in view.intents]}"
-                for row in view.rows:
+                for row in view.rows if has_panes else ():
                     self._check_row(fleet, row)
         finally:
             store.registry.close()
-        # A launcher that was just started reads its file in a moment.
-        launches = self.root / ".mam" / "launch"
-        self.until(lambda: not list(launches.glob("*")), "I9: a launch file is left")
+        if has_panes:
+            # A launcher that was just started reads its file in a moment.
+            launches = self.root / ".mam" / "launch"
+            self.until(lambda: not list(launches.glob("*")), "I9: a launch file is left")
         return {row["name"]: row["status"] for row in view.rows}
 
     def _check_row(self, fleet, row) -> None:

@@ -20,6 +20,8 @@ import mam
 from mam.adapters.tmux.client import Tmux
 from mam.core.errors import MamError
 
+# The mode of the shim in which power is lost, at the latest when the verb is over.
+LOSE_POWER = 6
 ARGS = ["--speed", "0"]
 VERBS = {
     "create": lambda fleet: fleet.sessions.create("practice", name="one", args=ARGS, wait=False),
@@ -84,7 +86,7 @@ def load_everything() -> None:
 def library():
     """Return the shim, which the loader put into this process."""
     shim = ctypes.CDLL(None)
-    shim.fault_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
+    shim.fault_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_char_p]
     shim.fault_count.restype = ctypes.c_long
     shim.fault_name.restype = ctypes.c_char_p
     shim.fault_name.argtypes = [ctypes.c_long]
@@ -100,7 +102,11 @@ def run(request: dict, shim, tell) -> None:
     """
     fleet = mam.open(request["root"])
     shim.fault_arm(
-        "\n".join(request["folders"]).encode(), request["n"], request["mode"], request.get("errno", 0)
+        "\n".join(request["folders"]).encode(),
+        request["n"],
+        request["mode"],
+        request["number"],
+        request["aside"].encode(),
     )
     tell({"error": _error_of(VERBS[request["verb"]], fleet), "calls_of_verb": shim.fault_count()})
     if request.get("again"):
@@ -111,6 +117,8 @@ def run(request: dict, shim, tell) -> None:
     shim.fault_disarm()
     count = shim.fault_count()
     tell({"calls": count, "paths": [shim.fault_name(n).decode() for n in range(1, count + 1)]})
+    if request["mode"] == LOSE_POWER:
+        shim.fault_lose_power()
 
 
 def _error_of(verb, fleet) -> dict | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import traceback
 from contextlib import suppress
@@ -13,6 +14,7 @@ from tests.faults.machine import (
     FAIL_FROM,
     KILL_AFTER,
     KILL_BEFORE,
+    LOSE_POWER,
     NEXT_VERBS,
     Machine,
 )
@@ -20,6 +22,7 @@ from tests.faults.machine import (
 import mam
 from mam.app.jobs.new_job import record_job
 from mam.app.jobs.write_job_files import write_files
+from mam.app.sessions.death import record_if_dead
 from mam.core.errors import MamError, NoTranscript
 
 KILLS = (KILL_BEFORE, KILL_AFTER)
@@ -36,6 +39,10 @@ class Case:
     goal: dict[str, str] | None = None
     # Whether the verb leaves an agent that works on a job, and reports on it.
     agent_reports = False
+    # What recovers from the death of the verb.
+    recovery = "settle"
+    # Whether `look` can tell all that it has to without the agents that ran.
+    needs_no_agent = False
     # Whether the verb had said that it was done, before whatever befell it.
     is_acknowledged = False
     # The call that was broken, as the process itself saw it: runs differ a little.
@@ -60,6 +67,37 @@ class Case:
         self.machine.run_next(NEXT_VERBS[n % len(NEXT_VERBS)], self.is_edited)
         return self.check()
 
+    def check_after_loss(self, n: int) -> None:
+        """Run the verb that comes after a loss of power at call n, and check what is there.
+
+        A session whose agent went with the power runs until a pass of the monitor has seen its end. A launch
+        file whose launcher went stays for some minutes.
+        """
+        machine = self.machine
+        machine.end_panes()
+        machine.run_next(NEXT_VERBS[n % len(NEXT_VERBS)], self.is_edited, is_after_loss=True)
+        machine.settle()
+        statuses = {name: row["status"] for name, row in machine.rows().items()}
+        ended = [_without_panes(each) for each in self.allowed]
+        assert _without_panes(statuses) in ended, f"left {json.dumps(statuses)}"
+        if self.is_acknowledged:
+            assert _without_panes(statuses) == ended[-1], f"I1: acknowledged, and {json.dumps(statuses)}"
+        _check_others(self)
+        if self.needs_no_agent:
+            self.look(statuses)
+        with mam.open(str(machine.root)) as fleet:
+            if self.is_acknowledged:
+                self.look_after_loss(fleet)
+            for row in machine.rows().values():
+                if row["status"] == "running":
+                    record_if_dead(fleet._access.context, fleet.caller, row)
+        for path in (machine.root / ".mam" / "launch").glob("*"):
+            path.unlink()
+        self.check()
+
+    def look_after_loss(self, fleet: mam.Fleet) -> None:
+        """Check for what only this verb has acknowledged."""
+
     def is_edited(self) -> bool:
         """Tell whether a person's edit of the file waits to be taken in."""
         return False
@@ -81,6 +119,11 @@ class Case:
         machine.begin_conversations()
         if name != "one":
             machine.run("rename-other")
+
+
+def _without_panes(statuses: dict[str, str]) -> dict[str, str]:
+    """Return the statuses where the end of an agent may be recorded, or not yet."""
+    return {name: "running" if status == "terminated" else status for name, status in statuses.items()}
 
 
 def points(names: list[str], step: int, only: str | None) -> list[int]:
@@ -163,6 +206,30 @@ def _told(error: Exception) -> str:
     return str(error) or f"{where.filename}:{where.lineno}: {where.line}"
 
 
+def lose_power(case: Case, seeds: range) -> int:
+    """Let the power go at calls that the seeds choose, of the verb or after its acknowledgement.
+
+    What was not flushed is lost in part, and all agents end. What was acknowledged is there all the same.
+    """
+    answer = _undisturbed(case)
+    calls, of_verb = answer["calls"], answer["calls_of_verb"]
+    failures, lost = [], 0
+    for seed in seeds:
+        dice = random.Random(seed)
+        n = dice.randint(1, of_verb) if dice.random() < 0.6 else dice.randint(of_verb + 1, calls + 1)
+        case.begin()
+        try:
+            answer = case.machine.run(case.verb, n, LOSE_POWER, seed)
+            assert answer["killed"], "the power did not go"
+            lost += 1
+            case.call, case.is_acknowledged = answer["broken"], answer["acknowledged"]
+            case.check_after_loss(n)
+        except (AssertionError, MamError) as error:
+            failures.append(f"{case.verb}, seed {seed}, call {n} of {calls} ({case.call}): {_told(error)}")
+    assert not failures, "\n" + "\n".join(failures)
+    return lost
+
+
 def sweep_and_go_on(case: Case, number: int = ENOSPC, step: int = 1, only: str | None = None) -> int:
     """Let the disk fail from each call on, mend it, and repeat the verb in the same process."""
     case.begin()
@@ -174,7 +241,8 @@ def sweep_and_go_on(case: Case, number: int = ENOSPC, step: int = 1, only: str |
         case.begin()
         answer = case.machine.run(case.verb, n, FAIL_FROM, number, again=case.verb)
         try:
-            statuses = case.check()
+            case.is_acknowledged = True
+            statuses = case.check_after(n)
             assert statuses == case.allowed[-1], f"left {json.dumps(statuses)}; {answer.get('again')}"
             case.look(statuses)
         except (AssertionError, MamError) as error:
@@ -183,8 +251,11 @@ def sweep_and_go_on(case: Case, number: int = ENOSPC, step: int = 1, only: str |
     return len(broken)
 
 
-def sweep_twice(case: Case, step: int, mode: int = KILL_BEFORE, number: int = 0) -> int:
-    """Kill the verb, then break the recovery at its calls too, then recover in peace."""
+def sweep_twice(case: Case, step: int, second_step: int, mode: int = KILL_BEFORE, number: int = 0) -> int:
+    """Kill the verb, then break the recovery at its calls too, then recover in peace.
+
+    The steps say which calls of the verb, and which of the recovery.
+    """
     case.begin()
     names = case.machine.run(case.verb)["names"]
     cases, failures = 0, []
@@ -193,12 +264,12 @@ def sweep_twice(case: Case, step: int, mode: int = KILL_BEFORE, number: int = 0)
         while True:
             case.begin()
             case.machine.run(case.verb, n, KILL_BEFORE)
-            second = case.machine.run("settle", m, mode, number)
+            second = case.machine.run(case.recovery, m, mode, number)
             if not second["killed"] and second["calls"] < m:
                 break
             cases += 1
             try:
-                statuses = case.check()
+                statuses = case.check_after(n + m)
                 assert statuses in case.allowed, f"left {json.dumps(statuses)}"
                 _check_others(case)
                 case.look(statuses)
@@ -206,7 +277,7 @@ def sweep_twice(case: Case, step: int, mode: int = KILL_BEFORE, number: int = 0)
                 failures.append(
                     f"{case.verb}, call {n} ({names[n - 1]}), then {m} of the recovery: {_told(error)}"
                 )
-            m += step
+            m += second_step
     assert not failures, "\n" + "\n".join(failures)
     return cases
 
@@ -334,6 +405,10 @@ class Send(Running):
         with mam.open(str(self.machine.root)) as fleet:
             fleet.sessions.wait("one", "idle", timeout=20)
 
+    def look_after_loss(self, fleet: mam.Fleet) -> None:
+        (state,) = [one["state"] for one in fleet.messages.inbox("one") if one["message_id"] == "m_00000001"]
+        assert state == "submitted", f"I1: acknowledged, and {state}"
+
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:
             found = {one["message_id"]: one["state"] for one in fleet.messages.inbox("one")}
@@ -399,6 +474,7 @@ class Drill(CreateAnew):
 class Archive(CreateAnew):
     """An ended session is put away."""
 
+    needs_no_agent = True
     verb = again = "archive"
     allowed = ({"one": "stopped"}, {"one": "archived"})
     goal = allowed[-1]
@@ -407,6 +483,7 @@ class Archive(CreateAnew):
 class Forget(CreateAnew):
     """The row of an ended session is dropped."""
 
+    needs_no_agent = True
     verb = again = "forget"
     allowed = ({"one": "stopped"}, {})
     goal = allowed[-1]
@@ -429,6 +506,7 @@ class Adopt(Case):
 class TakeIn(Case):
     """A person's edit is taken in by the next changing verb: a role, a key, a removal, and a comment."""
 
+    needs_no_agent = True
     verb = again = "take-in"
     allowed = ({"other": "stopped"}, {"other": "archived"})
     goal = allowed[-1]
@@ -464,6 +542,7 @@ class TakeIn(Case):
 class JobEvent(Case):
     """The end of a job is reported: recorded whole or not at all, and its files say what is recorded."""
 
+    needs_no_agent = True
     verb = "job-event"
     allowed = ({"other": "stopped"},)
 
@@ -500,6 +579,9 @@ class JobSubmit(Case):
     verb = "job-submit"
     agent_reports = True
     allowed = ({"other": "stopped"}, {"other": "stopped", "one": "running"})
+
+    def look_after_loss(self, fleet: mam.Fleet) -> None:
+        assert len(fleet.jobs.list()) == 1, "I1: acknowledged, and there is no job"
 
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:

@@ -38,6 +38,7 @@ def check_pages(fleet) -> None:
 class TaskClaim(Case):
     """A task of a team is claimed: by one, once, and the team's page says what is recorded."""
 
+    needs_no_agent = True
     verb = "task-claim"
     allowed = ({"dev": "stopped"},)
 
@@ -112,6 +113,7 @@ class TeamUp(Case):
 class Backup(Case):
     """A copy is made, and the one before is compressed: each is whole, and none is lost."""
 
+    needs_no_agent = True
     verb = again = "backup"
     allowed = ({"other": "stopped"},)
     goal = allowed[-1]
@@ -146,6 +148,7 @@ def sessions_of(path: str) -> list[str]:
 class BackupFile(Case):
     """The state is copied into a file: it is whole, or it is not there."""
 
+    needs_no_agent = True
     verb = "backup-file"
     allowed = ({"other": "stopped"},)
 
@@ -189,7 +192,7 @@ class Restore(Case):
     The agent lives on through all cases. In the copy a message is held; the agent got it afterwards.
     """
 
-    verb = "restore"
+    verb = recovery = "restore"
     allowed = ({"one": "running"},)
     WORDS = ("before the copy", "held in the copy")
 
@@ -240,6 +243,12 @@ class Restore(Case):
             except Refused as error:
                 assert "sound" in error.message, error
         return self.check()
+
+    def check_after_loss(self, n: int) -> None:
+        """Check as after a death: here the machine is lost, and the agent in its pane is not."""
+        statuses = self.check_after(n)
+        assert statuses == self.allowed[-1]
+        self.look(statuses)
 
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:
