@@ -175,8 +175,10 @@ class Machine:
         """Close every pane but the keeper's; an agent gets no time for last words."""
         for pane in self.tmux.panes().panes:
             if pane.mark != KEEPER:
-                if not pane.dead:
-                    os.kill(pane.pid, signal.SIGKILL)
+                # A launcher whose launch was withdrawn ends by itself.
+                with suppress(ProcessLookupError):
+                    if not pane.dead:
+                        os.kill(pane.pid, signal.SIGKILL)
                 self.tmux.kill_pane(pane.id, mark=None)
 
     def _empty(self, folder: Path) -> None:

@@ -22,6 +22,8 @@ from tests.faults.test_migration import (
     user_folder,
 )
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["read_by_old_mam", "root_of_old_mam"]
 SEEDS = 44
 FAULTS = [

@@ -10,6 +10,8 @@ import pytest
 from tests.faults import sweep
 from tests.torture.test_sweeps import ALL, name
 
+pytestmark = pytest.mark.slow
+
 # Of each case: more than a thousand in all.
 SEEDS = 44
 

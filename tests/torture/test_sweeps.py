@@ -13,6 +13,8 @@ import pytest
 from tests.faults import sweep, team_and_copy_cases
 from tests.faults.machine import FAIL_FROM, FAIL_ONCE, KILL_AFTER, KILL_BEFORE
 
+pytestmark = pytest.mark.slow
+
 # They start and end several agents, wait for a job, or restore twice: every so many calls.
 STEPS = {
     sweep.JobSubmit: 5,
