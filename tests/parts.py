@@ -1,10 +1,10 @@
 """A plugin for pytest: who runs what, one line for each part as it ends, and the slowest at the end.
 
-A part is a folder of tests; in the torture it is one function. The scenarios of a real agent program in one
-file are a part of their own and run on one worker, one after the other, because they share a session of the
-program; they begin first, because they take longest. `./dev test` loads the plugin with `-p tests.parts`. The
-dots of pytest are left out. pytest-xdist's own groups are not used: with pytest 9.2 they have no effect
-(xdist 3.8).
+A part is a folder of tests; in the torture it is a function with its first parameter. The scenarios of a
+real agent program in one file are a part of their own and run on one worker, one after the other, because they
+share a session of the program; they begin first, because they take longest. `./dev test` loads the plugin with
+`-p tests.parts`. The dots of pytest are left out. pytest-xdist's own groups are not used: with pytest 9.2 they
+have no effect (xdist 3.8).
 """
 
 from __future__ import annotations
@@ -173,11 +173,12 @@ def _is_of_program(nodeid: str) -> bool:
 def part_of(nodeid: str) -> str:
     """Return the part of a test: its folder, or for the real programs the file and the program.
 
-    Tests of the torture take minutes, so each function of them is a part.
+    Tests of the torture take minutes, so each function of them is a part, with the first of its parameters.
     """
     path, _, rest = nodeid.partition("::")
     if path.startswith(_TORTURE) and not _is_of_program(nodeid):
-        return f"{path.rpartition('/')[2].removesuffix('.py')} {rest.partition('[')[0].removeprefix('test_')}"
+        name = rest.partition("-")[0].removeprefix("test_").replace("[", " ").rstrip("]")
+        return f"{path.rpartition('/')[2].removesuffix('.py')} {name}"
     if not _is_of_program(nodeid):
         return path.rpartition("/")[0] or path
     kind = _KIND.search(rest)
