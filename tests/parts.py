@@ -1,10 +1,10 @@
 """A plugin for pytest: who runs what, one line for each part as it ends, and the slowest at the end.
 
-A part is a folder of tests; in the torture it is a function with its first parameter. The scenarios of a
-real agent program in one file are a part of their own and run on one worker, one after the other, because they
-share a session of the program; they begin first, because they take longest. `./dev test` loads the plugin with
-`-p tests.parts`. The dots of pytest are left out. pytest-xdist's own groups are not used: with pytest 9.2 they
-have no effect (xdist 3.8).
+A part is a folder of tests; in the torture it is a function with its first parameter. The scenarios of
+a real agent program in one file are a part of their own and run on one worker, one after the other, because
+they share a session of the program; they begin first, because they take longest. `./dev test` loads the
+plugin with `-p tests.parts`. The dots of pytest are left out. pytest-xdist's own groups are not used: with
+pytest 9.2 they have no effect (xdist 3.8).
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def load_everything() -> None:
 def library():
     """Return the shim, which the loader put into this process."""
     shim = ctypes.CDLL(None)
-    shim.fault_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_char_p]
+    shim.fault_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
     shim.fault_count.restype = ctypes.c_long
     shim.fault_name.restype = ctypes.c_char_p
     shim.fault_name.argtypes = [ctypes.c_long]
@@ -101,13 +101,8 @@ def run(request: dict, shim, tell) -> None:
     the databases writes as well.
     """
     fleet = mam.open(request["root"])
-    shim.fault_arm(
-        "\n".join(request["folders"]).encode(),
-        request["n"],
-        request["mode"],
-        request["number"],
-        request["aside"].encode(),
-    )
+    shim.fault_keep(request["aside"].encode())
+    shim.fault_arm("\n".join(request["folders"]).encode(), request["n"], request["mode"], request["number"])
     tell({"error": _error_of(VERBS[request["verb"]], fleet), "calls_of_verb": shim.fault_count()})
     if request.get("again"):
         # A long-lived process goes on after a fault with the connections that it has.

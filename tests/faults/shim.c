@@ -43,6 +43,7 @@ static atomic_int freed;
 static char names[MOST_CALLS][NAME_SIZE];
 /* Memory that is shared with the parent, which reads there what was broken: the process may be dead then. */
 static char *broken;
+static char aside[PATH_MAX];
 
 /* Before a loss of power the calls come one after the other, and those of power_loss.c do not count. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
@@ -55,11 +56,14 @@ static void die(void) {
     for (;;) pause();
 }
 
+/* fault_keep: where a loss of power keeps the files whose names are removed. */
+void fault_keep(const char *folder) { snprintf(aside, sizeof aside, "%s", folder); }
+
 /*
- * fault_arm: folders are separated by newlines; number is an errno for the failing modes, and a seed for the loss
- * of power, which keeps removed files in the folder aside.
+ * fault_arm: folders are separated by newlines; number is an errno for the failing modes, and the seed of a loss of
+ * power.
  */
-void fault_arm(const char *wanted, long n, int how, int number, const char *aside) {
+void fault_arm(const char *wanted, long n, int how, int number) {
     folder_count = 0;
     if (how == LOSE_POWER) loss_begin(aside, number);
     char copy[MOST_FOLDERS * PATH_MAX];
