@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.soak.samples import MB, growth
+from bench.soak.samples import MB, SPARE, growth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,20 +52,25 @@ def exactly(what: str, count: int, wanted: int) -> Line:
     return Line(what, f"{count:,}", f"{wanted:,}", count == wanted)
 
 
-def growth_lines(name: str, samples: Sequence[Sample]) -> list[Line]:
+def growth_lines(name: str, samples: Sequence[Sample], spares: Mapping[str, float] = SPARE) -> list[Line]:
     """Return lines about the growth of a process after its warm-up, the first quarter of the run.
 
     A run of less than a minute is all warm-up, and is not judged.
     """
     lines = []
     is_long = bool(samples) and samples[-1].at - samples[0].at >= SHORTEST_SECONDS
-    for one in growth(samples):
+    for one in growth(samples, spares):
         unit = (
             (lambda value: f"{value / MB:.1f} MB") if one.what == "memory" else (lambda value: f"{value:g}")
         )
         shown = f"{unit(one.before)} -> {unit(one.after)}"
         lines.append(
-            Line(f"{name}: {one.what} after the warm-up", shown, "+5 %", one.is_flat if is_long else None)
+            Line(
+                f"{name}: {one.what} after the warm-up",
+                shown,
+                f"+5 % or +{unit(one.spare)}",
+                one.is_flat if is_long else None,
+            )
         )
     return lines
 

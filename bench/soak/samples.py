@@ -14,7 +14,7 @@ from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.store.root_paths import of_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bench.stage import Stage
 
@@ -131,18 +131,21 @@ class Growth:
     what: str
     before: float
     after: float
+    spare: float
 
     @property
     def is_flat(self) -> bool:
         """Whether it grew by less than a twentieth, or by less than what always comes and goes."""
-        return self.after - self.before <= max(MOST_GROWTH * self.before, SPARE[self.what])
+        return self.after - self.before <= max(MOST_GROWTH * self.before, self.spare)
 
 
-def growth(samples: Sequence[Sample]) -> list[Growth]:
+def growth(samples: Sequence[Sample], spares: Mapping[str, float]) -> list[Growth]:
     """Compare the second quarter of the samples of one process with the last one, by their medians."""
+    if not samples:
+        return []
     quarter = max(1, int(len(samples) * WARM_UP))
     second, last = samples[quarter : 2 * quarter] or samples, samples[-quarter:]
-    return [Growth(what, _middle(second, what), _middle(last, what)) for what in SPARE] if samples else []
+    return [Growth(what, _middle(second, what), _middle(last, what), spare) for what, spare in spares.items()]
 
 
 def _middle(samples: Sequence[Sample], what: str) -> float:

@@ -233,7 +233,8 @@ class _Soak:
             )
         for pid, samples in lives.items():
             if _seconds(samples) >= _LONG_LIFE:
-                lines += growth_lines(f"resident {pid}, {_seconds(samples):.0f} s", samples)
+                name = f"resident {pid}, {_seconds(samples):.0f} s"
+                lines += growth_lines(name, samples, _spares(self.plan.sessions))
         return lines
 
 
@@ -241,6 +242,11 @@ _BOUNDS = {
     "descriptors": lambda sessions: _DESCRIPTORS + _DESCRIPTORS_OF_SESSION * sessions,
     "threads": lambda _sessions: _THREADS,
 }
+
+
+def _spares(sessions: int) -> dict[str, float]:
+    """Return by how much a resident may grow whatever it had: sessions come and go, and jobs become more."""
+    return {"memory": 32.0 * MB, "descriptors": 2.0 * sessions, "threads": 8.0}
 
 
 def _seconds(samples: Sequence[Sample]) -> float:
