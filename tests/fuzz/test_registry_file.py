@@ -12,9 +12,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as some
 from tests.adapters.store.making import Store, check_invariants, new_row
+from tests.conftest import settle_in
 from tests.fuzz import oracle
 from tests.fuzz.bad_input import DEPTH, TEXTS, damaged, examples, strange_documents
+from tests.fuzz.command import run
 
+import mam
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core.errors import Damaged, MamError, RegistryCorrupt
 
@@ -118,6 +121,7 @@ def documents() -> some.SearchStrategy[bytes]:
     return some.tuples(marks, strange_documents([whole]).map(as_yaml), marks).map(b"".join)
 
 
+@pytest.mark.promise("P4")
 def test_a_file_of_any_content_is_an_edit_or_is_refused(template):
     outcomes: set[bool] = set()
 
@@ -271,6 +275,64 @@ def test_a_file_of_100_mb_is_not_read_whole(template):
     with oracle.bounded(more_bytes=200 * MIB), pytest.raises(RegistryCorrupt, match="larger than 64 MB"):
         store.touch()
     store.registry.close()
+
+
+CHANGES = (
+    *("create --agent practice --session new", "resume one", "resume --all", "restart one", "fork one"),
+    *("stop two", "stop two --force", "stop --all", "send one hello", "broadcast hello", "keys one Enter"),
+    *("answer one allow", "interrupt one", "archive one", "forget one", "rename one other", "drill --run"),
+    *("adopt x --agent claude", "team up --role dev=practice", "team down", "spawn --role dev", "close one"),
+    *("register one --role dev", "report done", "task add text --role dev", "job submit --agent practice do"),
+    *("stop one --purge-conversation --yes", "monitor --once", "board create title", "backup", "init"),
+)
+LOOKS = ("ls", "ls --all", "status one", "explain one", "read one", "log", "inbox one", "drill", "doctor")
+LISTS = ("job list", "task list", "team list", "board list", "backup --list", "monitor --once --dry-run")
+
+
+@pytest.fixture
+def rooted(tmp_path, monkeypatch):
+    """A root with the sessions of these tests, for the command line; no tmux and no agent is found."""
+    settle_in(tmp_path / "home", monkeypatch)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    root = tmp_path / "root"
+    root.mkdir()
+    with mam.open(str(root)) as fleet:
+        fleet.init()
+        store = Store(root)
+        store.add(*({**row, "name": name} for row, name in zip(ROWS, ("two", "one", "three"), strict=True)))
+        yield store
+        store.registry.close()
+
+
+def check_verbs(store: Store, lengths: list[int], verbs: tuple[str, ...]) -> None:
+    text, rows = store.yaml.read_bytes(), store.rows()
+    for length in lengths:
+        store.write(text[:length])
+        for words in verbs:
+            verb, *more = words.split()
+            code, out, err = run([verb, "--workspace", str(store.root), *more])
+            assert code in (0, 1, 2, 3, 64, 65), (length, words, code, out, err)
+            assert "Traceback" not in out + err
+            assert store.yaml.read_bytes() == text[:length], (
+                f"{words} writes the file that is cut at {length}"
+            )
+            assert store.rows() == rows, f"{words} writes from a file that is cut at {length}"
+
+
+def cuts_in_the_list(store: Store) -> range:
+    """Return the lengths at which the file is cut within its sessions: no verb takes that for an edit."""
+    text = store.yaml.read_bytes()
+    return range(text.index(b"tmux_sessions:") + 20, text.index(b"\n# end of sessions"))
+
+
+@pytest.mark.promise("P3")
+def test_no_verb_writes_anything_from_a_cut_file(rooted):
+    check_verbs(rooted, list(cuts_in_the_list(rooted))[7::700], (*CHANGES, *LOOKS, *LISTS))
+
+
+@pytest.mark.long
+def test_no_verb_writes_anything_from_a_file_cut_anywhere(rooted):
+    check_verbs(rooted, list(cuts_in_the_list(rooted))[::13], (*CHANGES, *LOOKS, *LISTS))
 
 
 # One row of each size: the smallest that are refused, and what is just within the bounds.

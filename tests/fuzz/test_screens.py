@@ -108,6 +108,7 @@ def has_draft(grid: Grid, recording: Grid) -> bool:
     return all(row in grid.words() for row in recording.words() for line in lines if line in row)
 
 
+@pytest.mark.promise("P31")
 @pytest.mark.parametrize("name", KINDS)
 def test_a_draft_that_is_still_there_is_never_taken_for_an_empty_box(name):
     @examples(80)
@@ -119,6 +120,7 @@ def test_a_draft_that_is_still_there_is_never_taken_for_an_empty_box(name):
     check()
 
 
+@pytest.mark.promise("P29")
 @pytest.mark.parametrize("name", KINDS)
 def test_a_dialog_whose_words_are_still_there_is_never_typed_into(name):
     @examples(100)
