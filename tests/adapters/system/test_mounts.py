@@ -29,6 +29,10 @@ class TestLinux:
     def test_escapes(self):
         assert mounts.filesystem_of("/media/my disk\\x\ny/a", self.linux_mounts) == "fuse.sshfs"
 
+    def test_a_backslash_that_begins_no_escape_is_one(self):
+        (mount,) = mounts.parse_mountinfo(b"32 22 0:28 / /a\\440b\\9\\ rw - ext4 x rw")
+        assert mount == ("/a\\440b\\9\\", "ext4")
+
     def test_of_two_on_one_point_the_upper_counts(self):
         assert mounts.filesystem_of("/over/a", self.linux_mounts) == "9p"
 

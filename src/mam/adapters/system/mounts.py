@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 _NETWORK = frozenset(
@@ -89,8 +90,7 @@ def parse_mount_output(text: str) -> list[tuple[str, str]]:
 
 
 def _unoctal(field: bytes) -> bytes:
-    first, *parts = field.split(b"\\")
-    return first + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in parts)
+    return re.sub(rb"\\([0-3][0-7]{2})", lambda octal: bytes([int(octal[1], 8)]), field)
 
 
 def _linux_mounts() -> list[tuple[str, str]]:

@@ -33,3 +33,12 @@ def test_a_pipe_in_the_place_of_a_log_keeps_nobody_waiting(tmp_path, is_read) ->
     assert outcomes == ["", [], "Unavailable"]
     if reader is not None:
         os.close(reader)
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "1e999", "-1", "9" * 5000, "true", '"1"', "null"])
+def test_a_line_whose_number_is_none_of_mam_has_none(tmp_path, number) -> None:
+    """SQLite takes no greater number, and one that it just takes would leave none for the next entry."""
+    path = tmp_path / "events.ndjson"
+    path.write_text(f'{{"number": 7}}\n{{"number": {number}}}\n', encoding="utf-8")
+    assert job_files.last_number(str(path)) == 0
+    assert [line["number"] for line in job_files.lines_after(str(path), 3)] == [7]

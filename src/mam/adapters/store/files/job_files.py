@@ -18,6 +18,7 @@ from mam.adapters.store.database import errors
 from mam.adapters.system import atomic_file
 from mam.core.errors import NotAllowed, RegistryBusy
 from mam.core.job_event import is_job_id
+from mam.core.record_limits import LARGEST_NUMBER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -280,4 +281,4 @@ def _number(line: bytes) -> int:
         number = json.loads(line).get("number")
     except (ValueError, AttributeError, RecursionError):
         return 0
-    return number if type(number) is int else 0
+    return number if type(number) is int and 0 <= number < LARGEST_NUMBER else 0
