@@ -30,6 +30,23 @@ SIGNS = (
     *("漢", "😀", "e\u0301", "\u202e", "\u200b", "\u00a0", "\u05d0", "👩\u200d💻", "\ufffd", "\x7f", "\t"),
 )
 
+# The recorded states in which a dialog is open, and those with a draft in the input box.
+DIALOGS = {
+    "claude": {"api-key", "bypass", "menu", "permission", "question", "trust"},
+    "codex": {"locked", "login", "menu", "permission", "trust"},
+    "gemini": {"api-key", "login", "menu", "permission", "question", "trust"},
+    "hermes": {"confirm", "menu", "no-provider", "permission", "question", "question-in-words"},
+    "opencode": {"menu", "no-provider", "permission", "question"},
+}
+_DRAFTS = {"big-paste", "draft", "shell-mode", "slash-menu"}
+DRAFTS = {
+    "claude": {*_DRAFTS, "retry-interrupted"},
+    "codex": _DRAFTS,
+    "gemini": _DRAFTS,
+    "hermes": {*_DRAFTS, "draft-in-a-turn"} - {"shell-mode"},
+    "opencode": _DRAFTS,
+}
+
 Row = tuple[tuple[str, Style], ...]
 
 
@@ -44,6 +61,11 @@ class Grid:
     def __repr__(self) -> str:
         """Show the words: a style for each cell would fill pages."""
         return f"<Grid {self.name} cursor={self.cursor} words={self.all_words()!r}>"
+
+    @property
+    def state(self) -> str:
+        """The state that was recorded, whatever the size."""
+        return self.name.partition("/")[2].partition("@")[0]
 
     @property
     def kind(self) -> Kind:
