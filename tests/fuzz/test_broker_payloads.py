@@ -136,7 +136,7 @@ DOCUMENTS = strange_documents(KNOWN) | some.sampled_from(KNOWN)
 ENDLESS = as_json({**KNOWN[4], "data": {**KNOWN[4]["data"], "n": "HUGE"}}).replace(b'"HUGE"', b"1e999")
 
 
-@examples(100)
+@examples(60)
 @given(
     payload=json_texts(KNOWN) | damaged([as_json(document) for document in KNOWN]), retained=some.booleans()
 )
@@ -157,7 +157,7 @@ def test_a_payload_that_nobody_signed_counts_nothing(root, payload, retained):
 
 
 @pytest.mark.promise("P34")
-@examples(100)
+@examples(60)
 @given(document=DOCUMENTS, way=WAYS, retained=some.booleans(), is_status=some.booleans())
 def test_an_event_counts_once_and_only_with_the_token_of_its_job(root, document, way, retained, is_status):
     job_id = root.new_job()
@@ -190,7 +190,7 @@ STEPS = (
 )
 
 
-@examples(60)
+@examples(40)
 @given(order=some.lists(some.sampled_from(STEPS), min_size=1, max_size=12))
 def test_in_any_order_each_event_counts_once_and_the_first_end_is_the_only_one(root, order):
     job_id = root.new_job()
@@ -227,7 +227,7 @@ TOPICS = texts.flatmap(
 )
 
 
-@examples(80)
+@examples(50)
 @given(topic=TOPICS)
 def test_a_topic_of_any_name_is_of_one_job_or_of_none(root, topic):
     job_id = root.new_job()

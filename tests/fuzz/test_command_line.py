@@ -139,7 +139,7 @@ def check(root: Root, line: list[str]) -> None:
 
 @pytest.mark.parametrize("verb", sorted(verbs()))
 def test_a_verb_with_any_words_answers_or_refuses(root, verb):
-    @examples(8)
+    @examples(5)
     @given(line=command_lines(verb))
     def try_line(line):
         check(root, line)
@@ -147,7 +147,7 @@ def test_a_verb_with_any_words_answers_or_refuses(root, verb):
     try_line()
 
 
-@examples(60)
+@examples(40)
 @given(
     line=some.lists(
         words | some.sampled_from(["--json", "--version", "--workspace", "help", "ls"]), max_size=4

@@ -170,7 +170,7 @@ def place(tmp_path_factory) -> Iterator[Place]:
 
 
 def test_a_database_with_any_values_is_shown_or_damaged(place):
-    @examples(15)
+    @examples(8)
     @given(drawn=changes(place.columns))
     def check(drawn):
         place.renew()
@@ -183,7 +183,7 @@ def test_a_database_with_any_values_is_shown_or_damaged(place):
 def test_a_copy_with_any_values_is_restored_or_refused(place, tmp_path):
     outcomes: set[bool] = set()
 
-    @examples(15)
+    @examples(8)
     @given(drawn=changes(place.columns), dry_run=some.booleans())
     def check(drawn, dry_run):
         place.renew()
@@ -227,7 +227,7 @@ def test_a_copy_with_damaged_bytes_is_restored_or_refused(place, tmp_path):
 def test_the_user_state_with_any_values_is_used_or_damaged(place):
     columns = columns_of(place.user / "user.db")
 
-    @examples(10)
+    @examples(5)
     @given(drawn=changes(columns))
     def check(drawn):
         place.renew()
@@ -243,7 +243,7 @@ def test_the_user_state_with_any_values_is_used_or_damaged(place):
 def test_the_user_state_with_damaged_bytes_is_used_or_damaged(place):
     whole = (place.user / "user.db").read_bytes()
 
-    @examples(6)
+    @examples(4)
     @given(content=damaged([whole]))
     def check(content):
         place.renew()
@@ -274,7 +274,7 @@ HERMES_ROWS = {
 HERMES_COLUMNS = [(table, name, value) for table, row in HERMES_ROWS.items() for name, value in row.items()]
 
 
-@examples(60)
+@examples(40)
 @given(drawn=changes(HERMES_COLUMNS))
 def test_a_board_of_hermes_with_any_values_is_shown_or_refused(tmp_path_factory, drawn):
     path = tmp_path_factory.getbasetemp() / "fuzz-kanban.db"

@@ -127,7 +127,7 @@ def _toml_value(value: Any) -> str:
 TOML = some.one_of(strange_documents([SETTINGS]).map(as_toml), damaged([as_toml(SETTINGS)]))
 
 
-@examples(120)
+@examples(60)
 @given(content=TOML, of_root=some.booleans())
 @example(content=b"a = " + b"[" * DEPTH, of_root=True)
 @example(content=b"a" * DEPTH + b".b = 1", of_root=True)
@@ -226,7 +226,7 @@ LOG = [
 ]
 
 
-@examples(25)
+@examples(12)
 @given(content=json_texts([RECORD]), log=json_lines(LOG), reports=some.booleans())
 def test_the_record_of_a_job_of_the_original_system_is_listed_or_left_out(root, content, log, reports):
     folder = root.folder / "records"
@@ -436,7 +436,7 @@ LISTINGS = [
 ]
 
 
-@examples(150)
+@examples(100)
 @given(answer=damaged(LISTINGS))
 def test_an_answer_of_tmux_is_a_listing_or_unconfirmed(answer):
     for full in (True, False):

@@ -57,7 +57,7 @@ RECORDED = some.sampled_from(KINDS).flatmap(
 CAPTURES = RECORDED.flatmap(lambda path: damaged([captured(path).encode(), *terminal_bytes.corpus()[::7]]))
 
 
-@examples(60)
+@examples(40)
 @given(capture=CAPTURES, x=some.integers(0, 200), y=some.integers(0, 60))
 def test_a_capture_of_any_bytes_is_read(capture, x, y):
     """tmux passes on fewer sequences than this; another version may pass on more."""
@@ -91,7 +91,7 @@ while True:
 """
 # Ends whatever string or mode the bytes before began; the second part also empties the screen.
 _END, _ANEW = b"\x18\x1b\\", b"\x1b[?1049l\x1bc"
-_PARTS = 12
+_PARTS = 8
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def documents() -> some.SearchStrategy[bytes]:
 def test_a_file_of_any_content_is_an_edit_or_is_refused(template):
     outcomes: set[bool] = set()
 
-    @examples(60)
+    @examples(40)
     @given(content=damaged([template.text]) | documents())
     def check(content):
         outcomes.add(check_edit(template.copy(), content) is None)
@@ -137,7 +137,7 @@ def test_a_file_of_any_content_is_an_edit_or_is_refused(template):
 def test_a_first_file_of_any_content_is_imported_or_is_refused(template):
     outcomes: set[bool] = set()
 
-    @examples(60)
+    @examples(40)
     @given(content=damaged([template.text]) | documents())
     def check(content):
         outcomes.add(check_import(template.empty(), content) is None)

@@ -90,7 +90,7 @@ def test_a_grid_reads_as_its_recording(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_changed_screen_is_read(name):
-    @examples(50)
+    @examples(30)
     @given(grid=changed(recorded(name), most=4))
     def check(grid):
         read(grid)
@@ -111,7 +111,7 @@ def has_draft(grid: Grid, recording: Grid) -> bool:
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("name", KINDS)
 def test_a_draft_that_is_still_there_is_never_taken_for_an_empty_box(name):
-    @examples(80)
+    @examples(50)
     @given(grid=changed(list(drafts(name).values())))
     def check(grid):
         if has_draft(grid, drafts(name)[grid.name]):
@@ -123,7 +123,7 @@ def test_a_draft_that_is_still_there_is_never_taken_for_an_empty_box(name):
 @pytest.mark.promise("P29")
 @pytest.mark.parametrize("name", KINDS)
 def test_a_dialog_whose_words_are_still_there_is_never_typed_into(name):
-    @examples(100)
+    @examples(60)
     @given(grid=changed(list(dialogs(name).values()), most=2))
     def check(grid):
         if all(line in grid.all_words() for line in dialogs(name)[grid.name].words()):
