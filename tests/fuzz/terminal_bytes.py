@@ -76,7 +76,7 @@ def _strings() -> list[bytes]:
     ]
 
 
-def _screens() -> list[bytes]:
+def screens() -> list[bytes]:
     """Return what vttest tries: margins, origin mode, tabs, insertion, wrapping, double height."""
     return [
         b"\x1b[5;10r\x1b[?6h\x1b[1;1Hin margins\x1b[99;99Hcorner\x1b[?6l\x1b[r",
@@ -123,6 +123,6 @@ _CUT = (
 
 def corpus() -> list[bytes]:
     """Return all byte strings, each once and in one order."""
-    found = [*_controls(), *_eight_bit(), *_escapes(), *_control_sequences(), *_strings(), *_screens()]
+    found = [*_controls(), *_eight_bit(), *_escapes(), *_control_sequences(), *_strings(), *screens()]
     found += [text[:at] + b" goes on" for text in _CUT for at in range(1, len(text))]
     return list(dict.fromkeys(found))

@@ -87,7 +87,7 @@ SETTINGS: dict[str, Any] = {
     "job_permissions": "skip",
     "ready_timeout": 60.5,
     "validation_timeout": 600,
-    "known_versions": ["2.1.300"],
+    "known_versions": ["claude 2.1.300"],
     "resident": "auto",
     "notify_desktop": False,
     "notify_command": ["notify-send", "mam"],
@@ -97,7 +97,7 @@ SETTINGS: dict[str, Any] = {
     "broker": {"url": "mqtts://me@host:8883", "keepalive": 15, "prefix": "a/b", "protocol": "5"},
     "mcp": {"message": "descendants", "stop": "descendants", "allow": ["kill"]},
     "keep_jobs": "90d",
-    "keep_log": "for ever",
+    "keep_log": "forever",
     "safe_roots": ["/abs/demo"],
 }
 
@@ -129,6 +129,8 @@ TOML = some.one_of(strange_documents([SETTINGS]).map(as_toml), damaged([as_toml(
 
 @examples(60)
 @given(content=TOML, of_root=some.booleans())
+@example(content=as_toml(SETTINGS), of_root=True)
+@example(content=as_toml(SETTINGS), of_root=False)
 @example(content=b"a = " + b"[" * DEPTH, of_root=True)
 @example(content=b"a" * DEPTH + b".b = 1", of_root=True)
 @example(content=b".".join([b"a"] * DEPTH) + b" = 1", of_root=True)
@@ -159,6 +161,15 @@ def test_a_settings_file_is_valid_or_refused(root, content, of_root):
         assert found.permissions in ("default", "ask")
         for name in ("keep_jobs", "keep_log", "keep_messages"):
             assert getattr(found, name) is None or getattr(found, name) >= getattr(usual, name)
+
+
+def test_the_settings_that_are_damaged_here_are_valid():
+    """A repository's file has no effect on what only the user sets."""
+    document = {key: value for key, value in SETTINGS.items() if key != "permissions"}
+    assert Settings().apply(document, "f") == []
+    settings = Settings()
+    ignored = settings.apply(document, "f", of_root=True)
+    assert {*USER_ONLY} & document.keys() <= set(ignored)
 
 
 DOTENV = b"# broker\nexport MAM_BROKER='mqtt://me@127.0.0.1:1'\nMAM_BROKER_PASSWORD=\"x\"\nA=b=c\n"
@@ -503,9 +514,14 @@ def test_an_answer_of_git_is_read(answer):
     oracle.read(git_parse.lines, answer)
 
 
-@examples(80)
+@examples(60)
 @given(text=texts, value=values)
 def test_small_texts_of_people_and_programs_are_read_or_refused(text, value):
+    assert oracle.read(times.parse_stamp, value) is None or isinstance(value, str)
+    check_small_text(text)
+
+
+def check_small_text(text: str) -> None:
     for read in (
         task_format.parse,
         task_format.parse_text,
@@ -515,7 +531,6 @@ def test_small_texts_of_people_and_programs_are_read_or_refused(text, value):
     ):
         found = oracle.read(read, text) if read is not times.parse_span else _span(text)
         assert found is not None
-    assert oracle.read(times.parse_stamp, value) is None or isinstance(value, str)
     oracle.read(program_lookup.parse_version, text)
     oracle.read(yaml_text.parse, text.encode("utf-8", "surrogatepass"), "f")
     assert isinstance(oracle.read(monitor_card_comments.verdict_of, 0, text), str)
@@ -537,6 +552,7 @@ def _span(text: str) -> Any:
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_each_strange_text_as_the_answer_of_a_program(text):
     data = text.encode("utf-8", "surrogatepass")
+    check_small_text(text)
     assert not oracle.read(parse.listing, data, NONCE).panes
     assert command_end.parse(data) is None
     assert oracle.read(git_parse.entries, data) == []

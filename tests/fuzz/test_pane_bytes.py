@@ -121,6 +121,8 @@ def printer(fleet, tmp_path, monkeypatch, until):
 def check_what_leaves(fleet, session) -> None:
     """Check what every verb that shows a pane answers."""
     name = session.name
+    for scrollback in (False, True):
+        assert not _BIDI.search(fleet.sessions.read(name, scrollback=scrollback))
     for read in (
         fleet.sessions.read(name),
         fleet.sessions.read(name, scrollback=True),
@@ -146,6 +148,10 @@ def test_what_a_program_prints_reaches_nobody_as_a_sequence(fleet, printer, is_s
         check_capture(capture.captured, (capture.cursor_x, capture.cursor_y))
         assert oracle.read(tmux.look, pane).pane.id == pane
         assert tmux.panes(full=True).confirmed
+        check_what_leaves(fleet, session)
+    # What stays on the screen, each text alone.
+    for text in terminal_bytes.screens():
+        show(_ANEW + text)
         check_what_leaves(fleet, session)
     assert not Path("hit").exists() and not list(Path(session.row["workspace"]).glob("hit"))
     with pytest.raises(NoDialog):
