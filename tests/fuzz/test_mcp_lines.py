@@ -234,9 +234,13 @@ def test_the_bridge_forwards_or_refuses_whatever_both_sides_write(turns):
         ends.close()
 
 
+@example(chunks=[b"a\nb", b"c", b"d\ne", b"\n"])
 @examples(60)
 @given(
-    chunks=some.lists(some.binary(max_size=20) | some.sampled_from([b"\n", b"", b"\r\n", b"\0"]), max_size=20)
+    chunks=some.lists(
+        some.binary(max_size=20) | some.sampled_from([b"\n", b"", b"\r\n", b"\0", b"a\nb", b"\nb", b"a\n"]),
+        max_size=20,
+    )
 )
 def test_lines_are_split_wherever_the_bytes_are(chunks):
     lines = Lines()
