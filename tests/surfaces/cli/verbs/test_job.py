@@ -26,6 +26,11 @@ def job(run):
     return run("job", "submit", "--agent", "human", "--prompt", "paint it", "--detach", "--json").json["job"]
 
 
+@pytest.mark.parametrize("data", ["because", ["because"], 5, True, None, {"reason": ["x"]}])
+def test_a_line_of_a_foreign_log_is_shown_whatever_its_data_is(data):
+    assert "progress" in render_jobs.line({"event": "progress", "data": data}, Paint(io.StringIO()))
+
+
 def test_from_submission_to_the_last_line(run, workspace):
     answer = run(
         *("job", "submit", "--agent", "practice", "--prompt", "create proof.txt", "--expect", "proof.txt"),

@@ -59,7 +59,9 @@ def line(entry: Document, paint: Paint) -> str:
     """Return an event of a job as one line."""
     name = clean(entry.get("event"))
     detail = clean(entry.get("detail"), 600)
-    reason = (entry.get("data") or {}).get("reason")
+    data = entry.get("data")
+    # The line of a log that the original system left, or anybody, may be anything.
+    reason = data.get("reason") if isinstance(data, dict) else None
     suffix = f"  ({clean(reason)})" if reason and clean(reason) not in detail else ""
     event = f"job={clean(entry.get('job_id'))} seq={clean(entry.get('seq'))} {paint(name, _STYLES.get(name))}"
     return f"{clean(entry.get('timestamp'))} {event} {'' if detail == '-' else detail}{suffix}".rstrip()
