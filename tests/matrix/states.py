@@ -12,6 +12,7 @@ from tests.matrix.world import JOB, World
 
 from mam.adapters.store.tables import outbox
 from mam.adapters.system import process
+from mam.core.job_rules import OPEN
 
 if TYPE_CHECKING:
     from tests.matrix.cell import Seen
@@ -49,7 +50,11 @@ def job_failed(world: World, _verb: Verb, _seen: Seen) -> object:
 
 def is_open(world: World, _verb: Verb, _seen: Seen) -> object:
     with world.open() as fleet:
-        return all(job["status"] in ("pending", "running") for job in fleet.jobs.list())
+        ended = [
+            (job["status"], job["terminal_detail"]) for job in fleet.jobs.list() if job["status"] not in OPEN
+        ]
+    assert not ended, f"ended: {ended}"
+    return True
 
 
 def died(_world: World, _verb: Verb, seen: Seen) -> object:

@@ -20,6 +20,7 @@ LEFT = "tests/app/sessions/test_left_running.py::"
 DOCTOR = "tests/app/monitor/test_doctor.py::"
 DISK = "tests/faults/test_disk.py::"
 EVENT = "tests/app/jobs/test_event.py::"
+SEND = "tests/app/messages/test_send.py::"
 ANSWER = "tests/app/messages/test_answer.py::"
 ALL = [
     *("create", "send", "stop", "resume", "archive", "adopt", "rename", "purge", "fork"),
@@ -324,7 +325,7 @@ ROWS = [
             {
                 "stop purge rename pass task-claim restore ls status doctor": "done",
                 "read": "done: as it is",
-                "send": "done: taken or held",
+                "send": f"done: taken or held @ {SEND}test_while_it_works_the_agent_queues_it",
                 "answer": "n/a: it asks nothing",
                 "interrupt": "n/a: it may find no moment in which the screen stands, and then says not_ready",
             },
