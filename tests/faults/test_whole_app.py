@@ -13,6 +13,10 @@ pytestmark = pytest.mark.slow
 EXAMPLES, STEPS = 20, 40
 
 
+@pytest.mark.promise("P1")
+@pytest.mark.promise("P2")
+@pytest.mark.promise("P33")
+@pytest.mark.promise("P34")
 def test_any_verbs_deaths_and_clocks(whole_app) -> None:
     @settings(max_examples=EXAMPLES, phases=[Phase.generate])
     @given(chance=some.randoms(use_true_random=True))

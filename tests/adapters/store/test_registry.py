@@ -544,6 +544,30 @@ class TestCrash:
         three.touch()
         assert (three.dump(), three.text()) == before
 
+    @pytest.mark.promise("P4")
+    @pytest.mark.parametrize("moment", ["_keep", "flush_folder", "_record_written"])
+    def test_an_edit_of_a_file_that_was_behind_survives_a_second_death(self, three, monkeypatch, moment):
+        """What mam itself writes when it takes an edit in is not mistaken for a person's work."""
+
+        def die(*_arguments):
+            raise KeyboardInterrupt
+
+        def put_and_die(when):
+            with monkeypatch.context() as patch:
+                patch.setattr(projection, when, die)
+                with pytest.raises(KeyboardInterrupt):
+                    three.put(
+                        FIRST, delegate_job_id="job-1"
+                    ) if when == "_render" else three.registry.project()
+            three.again()
+
+        put_and_die("_render")
+        three.edit("note: mine", "note: yours")
+        put_and_die(moment)
+        three.touch()
+        assert three.rows()["s_00000002"]["note"] == "yours"
+        check_invariants(three)
+
     def test_a_name_given_again_before_the_file_was_written(self, three, monkeypatch):
         """A session was removed and created again with the same name: the old row in the file is no edit."""
         name = three.rows()["s_00000003"]["name"]

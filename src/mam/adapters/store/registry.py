@@ -17,7 +17,7 @@ from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.rows_and_log import CHANGED_BY, Transaction, choose
 from mam.adapters.system import json_text as json
-from mam.core.errors import Damaged, MamError, Unavailable
+from mam.core.errors import Damaged, MamError, RegistryBusy, Unavailable
 from mam.core.root_state import RootState
 from mam.core.session_row import is_running, with_all_fields, with_new_fields
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Confirm = Callable[[Row, str], bool | None]
 
 _MOST_LOOKS = 50
+# How often the file is read and written again while somebody edits it.
+_MOST_WRITES = 10
 # A file that is younger than this may be one that mam has just written and records within the next moment.
 _YOUNG_SECONDS, _RECORD_SECONDS = 1.0, 0.1
 _ID, _NAME = 0, 1
@@ -483,16 +485,24 @@ class Registry:
         return True
 
     def project(self, confirm: Confirm | None = None) -> None:
-        """Update the file from the database."""
+        """Update the file from the database.
+
+        An edit is committed before its file is replaced. If the process died in between, nobody could tell
+        in the new file what mam wrote when it took the edit in from what a person wrote.
+        """
         from mam.adapters.store.yaml import projection
 
-        with self._transaction() as transaction:
-            projection.write(
-                transaction,
-                self.paths,
-                take_in=lambda: self._take_in(transaction, confirm),
-                is_behind=lambda: self._is_behind(transaction.connection),
-            )
+        for _ in range(_MOST_WRITES):
+            with self._transaction() as transaction:
+                recorded = transaction.meta("file")
+                # Fingerprint first: a later edit must not be mistaken for the file that was read.
+                before = fingerprint(self.paths.yaml)
+                self._take_in(transaction, confirm)
+                if transaction.meta("file") == recorded and projection.write(
+                    transaction, self.paths, before, lambda: self._is_behind(transaction.connection)
+                ):
+                    return
+        raise RegistryBusy(f"{self.paths.yaml} is being edited right now", hint="repeat the command")
 
     def peek(self, read: Callable[[Transaction], T], default: T) -> T:
         """Run a read of other tables; `default` without a database, or with the database of an older mam."""

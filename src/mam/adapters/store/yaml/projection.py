@@ -18,7 +18,7 @@ from mam.adapters.store.yaml import document, yaml_text
 from mam.adapters.store.yaml.swap import put_new, swap
 from mam.adapters.system import atomic_file
 from mam.adapters.system.atomic_file import flush_folder
-from mam.core.errors import RegistryBusy, Unavailable
+from mam.core.errors import Unavailable
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -28,27 +28,25 @@ if TYPE_CHECKING:
     from mam.adapters.store.root_paths import RootPaths
     from mam.adapters.store.rows_and_log import Transaction
 
-_ATTEMPTS = 5
-
 
 def write(
-    transaction: Transaction, paths: RootPaths, take_in: Callable[[], None], is_behind: Callable[[], bool]
-) -> None:
-    """Update the file from the database, if it is not up to date."""
-    for _ in range(_ATTEMPTS):
-        # Fingerprint first: a later edit must not be mistaken for the file that was read.
-        before = fingerprint(paths.yaml)
-        take_in()
-        if not is_behind():
-            return
-        fresh, parts = _render(transaction)
-        keeps_former = not transaction.meta(DROPS_FORMER_FILE)
-        with database.errors(paths.yaml):
-            after = _replace(paths.yaml, document.join(parts), before, keeps_former=keeps_former)
-        if after is not None:
-            _record_written(transaction, fresh, parts, after)
-            return
-    raise RegistryBusy(f"{paths.yaml} is being edited right now", hint="repeat the command")
+    transaction: Transaction, paths: RootPaths, before: list[int] | None, is_behind: Callable[[], bool]
+) -> bool:
+    """Update the file from the database, if it is not up to date.
+
+    `before` is the fingerprint of the file whose content the database has. False, without a change, if
+    another process wrote the file since.
+    """
+    if not is_behind():
+        return True
+    fresh, parts = _render(transaction)
+    keeps_former = not transaction.meta(DROPS_FORMER_FILE)
+    with database.errors(paths.yaml):
+        after = _replace(paths.yaml, document.join(parts), before, keeps_former=keeps_former)
+    if after is None:
+        return False
+    _record_written(transaction, fresh, parts, after)
+    return True
 
 
 def _render(transaction: Transaction) -> tuple[dict[str, str], document.Parts]:
