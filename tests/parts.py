@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 _SLOWEST = 15
+_LONGEST_REASON = 2000
 _PROGRAMS = "tests/conformance/"
 _TORTURE = "tests/torture/"
 # So many of them run at once: they take all of a core, and more would only slow each other down.
@@ -129,6 +130,9 @@ class Parts:
             )
         if report.failed:
             self._write(f"{time.monotonic() - self.began:5.0f} s  FAILED {nodeid}", red=True)
+            if nodeid.startswith(_TORTURE):
+                # The whole report comes hours later.
+                self._write(f"         {_reason(report)}")
         if report.when == "teardown":
             part.ended += 1
             if part.ended == part.expected:
@@ -183,6 +187,12 @@ def part_of(nodeid: str) -> str:
         return path.rpartition("/")[0] or path
     kind = _KIND.search(rest)
     return path.removesuffix(".py") + (f" {kind[1]}" if kind else "")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Return the beginning of what a failed test says."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message if crash is not None else report.longrepr)[:_LONGEST_REASON]
 
 
 def _outcome(report: pytest.TestReport) -> str | None:
