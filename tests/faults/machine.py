@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.adapters.store.making import Store, check_invariants
+from tests.processes import is_running
 from tests.waiting import wait_until
 
 import mam
@@ -173,13 +174,15 @@ class Machine:
 
     def end_panes(self) -> None:
         """Close every pane but the keeper's; an agent gets no time for last words."""
-        for pane in self.tmux.panes().panes:
-            if pane.mark != KEEPER:
-                # A launcher whose launch was withdrawn ends by itself.
-                with suppress(ProcessLookupError):
-                    if not pane.dead:
-                        os.kill(pane.pid, signal.SIGKILL)
-                self.tmux.kill_pane(pane.id, mark=None)
+        panes = [pane for pane in self.tmux.panes().panes if pane.mark != KEEPER]
+        for pane in panes:
+            # A launcher whose launch was withdrawn ends by itself.
+            with suppress(ProcessLookupError):
+                if not pane.dead:
+                    os.kill(pane.pid, signal.SIGKILL)
+            self.tmux.kill_pane(pane.id, mark=None)
+        pids = [pane.pid for pane in panes if not pane.dead]
+        self.until(lambda: not any(map(is_running, pids)), "a killed process does not end")
 
     def _empty(self, folder: Path) -> None:
         """Remove a folder into which a hook of a dying agent may still write."""
