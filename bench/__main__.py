@@ -45,6 +45,9 @@ def main() -> int:
         "--quick", action="store_true", help="smallest sizes, few rounds: does it run at all?"
     )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--peers", action="store_true", help="mam beside other programs: writes docs/benchmarks.md"
+    )
     parser.add_argument("--imports", action="store_true", help="the ten dearest imports of mam ls")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in FAMILIES]
@@ -55,6 +58,8 @@ def main() -> int:
         return 64
     signal.signal(signal.SIGTERM, _interrupt)
     try:
+        if options.peers:
+            return int(import_module("bench.peers.comparison").run(options.quick))
         return _measure(options)
     except KeyboardInterrupt:
         return 130
