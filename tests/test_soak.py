@@ -25,6 +25,7 @@ from tests.waiting import wait_until
 
 import mam
 from mam.adapters.store.tables import jobs
+from mam.adapters.system import process
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core import job_event
 
@@ -273,7 +274,7 @@ def test_a_process_of_a_session_that_has_ended(ground, monkeypatch) -> None:
 
 
 def test_dialogs(ground) -> None:
-    ground.person.asked.append(Asked("s_00000001", "%1", os.getpid(), "touch asked-1"))
+    ground.person.asked.append(Asked("s_00000001", "%1", process.me(), "touch asked-1"))
     assert "is gone" in next(invariants.dialogs(ground))
     ground.person.screen = lambda _pane: "touch asked-1\nDo you want to proceed?"
     assert not list(invariants.dialogs(ground))

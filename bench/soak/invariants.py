@@ -212,8 +212,8 @@ def dialogs(ground: Ground) -> Iterator[str]:
     for asked in ground.person.asked:
         if f"`{asked.command}`" in said:
             yield f"somebody allowed {asked.command} of {asked.session}"
-        identity = process.identify(asked.pid)
-        if identity is None or not process.is_alive(identity):
+        if not process.is_alive(asked.agent):
+            # Another process may have its number, and another pane of a new server the number of its pane.
             continue
         screen = ground.person.screen(asked.pane) or ""
         if asked.command not in screen or QUESTION not in screen:

@@ -6,11 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mam.adapters.system import process
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from bench.stage import Stage
+    from mam.adapters.system.process import Identity
 
 DRAFT = "draft that nobody sends"
 _PROMPT = "❯"
@@ -23,7 +26,7 @@ class Asked:
 
     session: str
     pane: str
-    pid: int
+    agent: Identity
     command: str
 
 
@@ -47,11 +50,12 @@ class Person:
 
     def ask(self, pane: Any) -> str | None:
         """Type a command that asks for a permission, unless the agent asks already."""
-        if not self._is_box_empty(pane.id):
+        agent = process.identify(pane.pid)
+        if agent is None or not self._is_box_empty(pane.id):
             return None
         self._serial += 1
         command = f"touch asked-{self._serial}"
-        self.asked.append(Asked(pane.mark, pane.id, pane.pid, command))
+        self.asked.append(Asked(pane.mark, pane.id, agent, command))
         self._keys(pane.id, "-l", f"/ask {command}", ";", "send-keys", "-t", pane.id, "Enter")
         return command
 
