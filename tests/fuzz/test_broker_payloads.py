@@ -136,6 +136,7 @@ DOCUMENTS = strange_documents(KNOWN) | some.sampled_from(KNOWN)
 ENDLESS = as_json({**KNOWN[4], "data": {**KNOWN[4]["data"], "n": "HUGE"}}).replace(b'"HUGE"', b"1e999")
 
 
+@pytest.mark.promise("P46")
 @examples(60)
 @given(
     payload=json_texts(KNOWN) | damaged([as_json(document) for document in KNOWN]), retained=some.booleans()
@@ -190,6 +191,8 @@ STEPS = (
 )
 
 
+@pytest.mark.promise("P33")
+@pytest.mark.promise("P34")
 @examples(40)
 @given(order=some.lists(some.sampled_from(STEPS), min_size=1, max_size=12))
 def test_in_any_order_each_event_counts_once_and_the_first_end_is_the_only_one(root, order):

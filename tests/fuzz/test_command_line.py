@@ -137,6 +137,7 @@ def check(root: Root, line: list[str]) -> None:
         json.loads(out)
 
 
+@pytest.mark.promise("P46")
 @pytest.mark.parametrize("verb", sorted(verbs()))
 def test_a_verb_with_any_words_answers_or_refuses(root, verb):
     @examples(5)

@@ -226,6 +226,7 @@ def test_a_copy_with_any_values_is_restored_or_refused(place, tmp_path):
     assert False in outcomes, "no example is restored"
 
 
+@pytest.mark.promise("P46")
 def test_a_copy_with_damaged_bytes_is_restored_or_refused(place, tmp_path):
     whole = place.copy.read_bytes()
     source = tmp_path / "copy.db"

@@ -97,6 +97,7 @@ PAYLOADS = some.sampled_from(KINDS).flatmap(
 )
 
 
+@pytest.mark.promise("P46")
 @examples(120)
 @given(drawn=PAYLOADS)
 def test_a_payload_of_any_bytes_is_taken_in_and_changes_no_session(spool, drawn):

@@ -106,6 +106,7 @@ def served(tmp_path_factory) -> Iterator[Served]:
             made.service.end()
 
 
+@pytest.mark.promise("P46")
 @examples(40)
 @given(lines=some.lists(LINE, min_size=1, max_size=4))
 @example(lines=[b"[" * DEPTH, b'{"id":' * DEPTH, b"\xff\xfe", b"\0", b'"', b"9" * 5000, b"NaN"])

@@ -135,6 +135,7 @@ def check_what_leaves(fleet, session) -> None:
         read.encode()
 
 
+@pytest.mark.promise("P47")
 @pytest.mark.slow
 @pytest.mark.parametrize("is_split", [False, True], ids=["at once", "byte by byte"])
 def test_what_a_program_prints_reaches_nobody_as_a_sequence(fleet, printer, is_split):

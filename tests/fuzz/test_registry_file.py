@@ -121,6 +121,7 @@ def documents() -> some.SearchStrategy[bytes]:
     return some.tuples(marks, strange_documents([whole]).map(as_yaml), marks).map(b"".join)
 
 
+@pytest.mark.promise("P46")
 @pytest.mark.promise("P4")
 def test_a_file_of_any_content_is_an_edit_or_is_refused(template):
     outcomes: set[bool] = set()

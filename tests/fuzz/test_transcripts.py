@@ -193,6 +193,7 @@ def homes(tmp_path_factory) -> Iterator[Callable[[str], Path]]:
     yield lambda name: made.setdefault(name, tmp_path_factory.mktemp("home"))
 
 
+@pytest.mark.promise("P46")
 @pytest.mark.parametrize("name", PLACES)
 def test_a_file_of_an_agent_with_any_content_is_read_or_shows_nothing(homes, name):
     place = PLACES[name]

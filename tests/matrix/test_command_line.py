@@ -25,6 +25,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.promise("P45")
 @pytest.mark.parametrize(("fault", "verb", "words"), CALLS, ids=[f"{call[0]}: {call[1]}" for call in CALLS])
 def test_a_cell_through_the_command_line(fault, verb, words, quick_path, tmux_server) -> None:
     (row,) = [row for row in ROWS if row.name == fault]

@@ -44,6 +44,7 @@ def rows() -> Iterator[object]:
             yield pytest.param(row, marks=[pytest.mark.long] if row.is_long else [], id=row.name)
 
 
+@pytest.mark.promise("P45")
 @pytest.mark.parametrize("row", list(rows()))
 def test_the_verbs_answer_what_the_table_says(row, request, quick_path, tmux_server, hands_off) -> None:
     fault = FAULTS[row.name]
