@@ -548,25 +548,50 @@ class TestCrash:
     @pytest.mark.parametrize("moment", ["_keep", "flush_folder", "_record_written"])
     def test_an_edit_of_a_file_that_was_behind_survives_a_second_death(self, three, monkeypatch, moment):
         """What mam itself writes when it takes an edit in is not mistaken for a person's work."""
-
-        def die(*_arguments):
-            raise KeyboardInterrupt
-
-        def put_and_die(when):
-            with monkeypatch.context() as patch:
-                patch.setattr(projection, when, die)
-                with pytest.raises(KeyboardInterrupt):
-                    three.put(
-                        FIRST, delegate_job_id="job-1"
-                    ) if when == "_render" else three.registry.project()
-            three.again()
-
-        put_and_die("_render")
+        self.die(three, monkeypatch, "_render", self.put)
         three.edit("note: mine", "note: yours")
-        put_and_die(moment)
+        self.die(three, monkeypatch, moment, lambda store: store.registry.project())
         three.touch()
         assert three.rows()["s_00000002"]["note"] == "yours"
         check_invariants(three)
+
+    @pytest.mark.promise("P4")
+    @pytest.mark.parametrize("moment", ["_keep", "flush_folder", "_record_written"])
+    def test_an_edit_of_a_file_that_was_never_recorded(self, three, monkeypatch, moment):
+        """The first process dies after it wrote the file, and the next one before it writes its own."""
+        self.die(three, monkeypatch, moment, self.put)
+        self.die(three, monkeypatch, "_render", lambda store: store.put(FIRST, delegate_job_id="job-2"))
+        three.edit("note: mine", "note: yours")
+        three.touch()
+        assert three.rows()["s_00000002"]["note"] == "yours"
+        assert three.rows()[FIRST]["delegate_job_id"] == "job-2"
+        check_invariants(three)
+
+    @pytest.mark.promise("P4")
+    def test_an_edit_that_is_undone_before_the_file_was_written(self, three, monkeypatch):
+        three.edit("note: mine", "note: yours")
+        self.die(three, monkeypatch, "_render", self.put)
+        three.edit("note: yours", "note: mine")
+        three.touch()
+        assert three.rows()["s_00000002"]["note"] == "mine"
+        check_invariants(three)
+
+    @staticmethod
+    def put(store):
+        store.put(FIRST, delegate_job_id="job-1")
+
+    @staticmethod
+    def die(store, monkeypatch, moment, change):
+        """Have a process die at a moment of its change; the next one begins with its own connection."""
+
+        def stop(*_arguments):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(projection, moment, stop)
+            with pytest.raises(KeyboardInterrupt):
+                change(store)
+        store.again()
 
     def test_a_name_given_again_before_the_file_was_written(self, three, monkeypatch):
         """A session was removed and created again with the same name: the old row in the file is no edit."""

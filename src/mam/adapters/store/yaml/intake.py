@@ -157,6 +157,7 @@ def _edit(
     for position, session_id in enumerate(plan.order, 1):
         transaction.connection.execute("UPDATE sessions SET position=? WHERE id=?", (position, session_id))
     _keep_blocks(transaction, content, plan)
+    _note_shown(transaction, content)
     transaction.set_meta("extra", content.extra)
     _keep_text(transaction, content)
 
@@ -183,18 +184,33 @@ def _keep_blocks(
         )
         transaction.note_change()
         return
-    rows = {
-        row.get("id") or row["name"]: block
-        for row, block in zip(content.rows, content.parts.blocks, strict=True)
-    }
+    blocks = dict(zip(map(_key, content.rows), content.parts.blocks, strict=True))
     touched = {session_id for session_id, _, _ in plan.claims} | set(plan.changes)
     for known_row in _known_rows(transaction.connection):
-        shown = known_row.written or known_row.now
-        block = rows.get(shown.get("id") or shown["name"])
+        block = blocks.get(_key(known_row.written or known_row.now))
         if block is not None and known_row.id not in touched:
             transaction.connection.execute(
                 "UPDATE sessions SET block=? WHERE id=? AND block IS NOT NULL", (block, known_row.id)
             )
+
+
+def _note_shown(transaction: Transaction, content: document.Document) -> None:
+    """Record what the file shows of the rows that it is still to be updated with.
+
+    The next edit is compared with that. It may be newer than what was recorded last: mam may have written
+    the file and died before it recorded that.
+    """
+    rows = {_key(row): row for row in content.rows}
+    for known_row in _known_rows(transaction.connection):
+        row = rows.get(_key(known_row.written or known_row.now))
+        if row is not None:
+            transaction.connection.execute(
+                "UPDATE sessions SET written=? WHERE id=? AND block IS NULL", (dump(row), known_row.id)
+            )
+
+
+def _key(row: Row) -> str:
+    return row.get("id") or row["name"]
 
 
 def _keep_text(transaction: Transaction, content: document.Document) -> None:
