@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 _NETWORK = frozenset(
@@ -90,6 +89,10 @@ def parse_mount_output(text: str) -> list[tuple[str, str]]:
 
 
 def _unoctal(field: bytes) -> bytes:
+    if b"\\" not in field:
+        return field
+    import re
+
     return re.sub(rb"\\([0-3][0-7]{2})", lambda octal: bytes([int(octal[1], 8)]), field)
 
 
