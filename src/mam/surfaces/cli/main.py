@@ -11,7 +11,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
+    from types import FrameType, ModuleType
     from typing import Any
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -55,8 +55,21 @@ def repeat_lost_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
         return
     import signal
 
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.signal(signal.SIGALRM, _interrupt_again)
     signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS)
+
+
+def _interrupt_again(_number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not into the function above, where Python would ignore it again."""
+    import signal
+
+    while frame is not None:
+        if frame.f_code is repeat_lost_interrupt.__code__:
+            # On a busy machine the moment is over before that function is.
+            signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _guarded(arguments: list[str], notes: list[str]) -> int:
