@@ -349,7 +349,7 @@ class Context:
 
 def open_context(
     *,
-    workspace: str | None = None,
+    workspace: str | os.PathLike[str] | None = None,
     registry: str | None = None,
     environ: Mapping[str, str] | None = None,
     listeners: tuple[Listener, ...] = (),
@@ -358,6 +358,7 @@ def open_context(
     of the current directory; the first of these that applies.
     """
     environ = os.environ if environ is None else environ
+    workspace = os.fspath(workspace) if workspace else None
     is_path = workspace is None or "\0" not in workspace
     directory = os.path.realpath(workspace) if workspace and is_path else _current_directory(environ)
     if not is_path or not os.path.isdir(directory):
