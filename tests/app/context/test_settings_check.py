@@ -5,7 +5,7 @@ import os
 import pytest
 
 import mam
-from mam.app.context import context, settings_check
+from mam.app.context import settings, settings_check
 from mam.app.monitor import retention
 from mam.core.errors import InvalidSettings
 
@@ -105,8 +105,8 @@ def test_a_listing_knows_the_setting_of_the_resident_from_the_record(
     write("", resident="off")
     warnings_of(lambda own: own.tasks.add("something", role="developer"))
     read: list[str] = []
-    load = context.load_settings
-    monkeypatch.setattr(context, "load_settings", lambda *given: read.append("file") or load(*given))
+    load = settings.load_settings
+    monkeypatch.setattr(settings, "load_settings", lambda *given: read.append("file") or load(*given))
     assert (resident_in_list(), read) == ("off", [])
     write("# another", resident="auto")
     assert (resident_in_list(), read) == ("down", ["file"])

@@ -42,6 +42,14 @@ def no_waits(monkeypatch):
 def leave_behind(fleet, text=TEXT, step="pasted"):
     argv = [sys.executable, "-m", "tests.app.dying", step, fleet.root, "one", text]
     assert subprocess.run(argv, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
+    if step != "begun":
+        until_draft(fleet)
+
+
+def until_draft(fleet):
+    """Wait until the agent has drawn what was pasted."""
+    row = fleet.sessions.get("one").row
+    wait_until(lambda: look_at_pane(fleet._access.context, row).screen_state.box == "draft", "the draft")
 
 
 def paste(fleet, session, text):
@@ -288,9 +296,7 @@ def test_a_text_that_the_agent_took_gets_no_second_enter(fleet, session, no_wait
     fleet.sessions.wait("one", "text:the one message", timeout=10)
     change_messages(fleet, state="unconfirmed", evidence=None)
     paste(fleet, session, TEXT)
-    wait_until(
-        lambda: look_at_pane(fleet._access.context, session.row).screen_state.box == "draft", "the draft"
-    )
+    until_draft(fleet)
     held = session.send("the next")
     assert (held["state"], held["reason"]) == ("held", "a draft is in its box")
     assert ends(fleet)[0] == ("submitted", None)
