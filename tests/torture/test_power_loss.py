@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 SEEDS = 44
 
 
+@pytest.mark.promise("P48")
 @pytest.mark.parametrize("case", ALL, ids=name)
 def test_nothing_acknowledged_is_lost_with_the_power(machine, case, record_property):
     record_property("points", sweep.lose_power(case(machine), range(SEEDS)))
