@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tests.app.over_broker import signed
 from tests.faults.machine import ENOSPC, EROFS, FAIL_FROM, FULL
 from tests.matrix.broker_proxy import BLOCKED, CLOSED, CUT, OPEN, BrokerProxy
 from tests.matrix.world import ARGS, JOB, World
-from tests.waiting import wait_until
+from tests.waiting import wait_for, wait_until
 
 from mam.adapters.store import database
 from mam.adapters.store.tables import outbox
@@ -33,6 +33,7 @@ from mam.app.brokers import publish
 from mam.app.context import claims
 from mam.app.monitor import doctor
 from mam.app.sessions import reconcile
+from mam.core.errors import NoDialog
 from mam.core.stop_escalation import HANG_UP
 
 Injection = Callable[[World, pytest.MonkeyPatch], Any]
@@ -174,8 +175,13 @@ def answer_no(world: World) -> None:
     """Answer the question, as a person does at last."""
     with world.open() as fleet:
         (session,) = fleet.sessions.list()
-        if session.row["status"] == "running" and session.status()["activity"] == "waiting":
-            session.answer("deny")
+        if session.row["status"] == "running":
+            if session.status()["activity"] == "waiting":
+                # The verb may have answered it, and the hook that says so is on its way.
+                with suppress(NoDialog):
+                    session.answer("deny")
+            # Until its hook is there, the next verb would take the answered question for an open one.
+            wait_for(session, "idle")
     world.mend()
 
 
