@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# The module in C, of which the package sqlite3 consists. The package adds converters of dates, and importing
+# those takes a millisecond of each command.
 import _sqlite3 as sqlite3
 import os
 import time
