@@ -123,8 +123,8 @@ class Mam(Program):
     }
     manager, remedy = "its resident", "nothing: the next command starts it"
     notes = (
-        "Its stop gives children that do not end 3 s, closes the pane, gives them 5 s, and kills them; under"
-        " load it gives them longer.",
+        "Its stop waits 0.3 s for children that outlive the agent, asks them to end (SIGTERM), and kills them"
+        " after 1 s; under load it gives them longer.",
     )
 
     def install(self, uv: str) -> None:

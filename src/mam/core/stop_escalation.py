@@ -24,6 +24,10 @@ FOUND = "auto-detected"
 # Seconds that each method may take before the next one is due.
 GRACE = {ASK: 3.0, HANG_UP: 5.0, KILL: 5.0}
 
+# Seconds that processes which an ended agent left get to end: by themselves, and after a SIGTERM. The end of
+# the agent and of its terminal sends them no signal if they are in another process group.
+FOLLOW_SECONDS, TERMINATE_SECONDS = 0.3, 1.0
+
 
 class Step:
     """A method with its reason. ASK either types the exit word `types` or presses the key `presses`."""

@@ -137,6 +137,30 @@ def test_children_of_the_agent_end_with_it_and_other_processes_do_not(fleet, wor
     assert exists(other.row["pane"]["pid"])
 
 
+@pytest.mark.promise("P17")
+@pytest.mark.parametrize(
+    ("trap", "mode", "leaves"),
+    [("echo bye > bye; exit", "graceful", ["bye", "ready"]), ("", "forced", ["ready"])],
+    ids=["ends when asked", "ignores it"],
+)
+def test_a_child_that_the_end_of_the_agent_does_not_reach_is_asked_to_end_then_killed(
+    fleet, workspace, until, trap, mode, leaves
+) -> None:
+    """A process in a session of its own gets no signal when the agent and its terminal end."""
+    (workspace / "marks").mkdir()
+    child = workspace / "child.sh"
+    child.write_text(
+        f"cd marks; trap '{trap}' TERM; touch ready; while :; do sleep 0.05; done\n", encoding="utf-8"
+    )
+    session = fleet.sessions.create("sh", args=["-c", f"setsid sh {child} & exec sleep 1000"])
+    until((workspace / "marks/ready").exists)
+    family = {identity.pid for identity in process.tree(session.row["pane"]["pid"])}
+    row = session.stop().row
+    assert (row["status"], row["termination_mode"]) == ("stopped", mode)
+    assert sorted(path.name for path in (workspace / "marks").iterdir()) == leaves
+    assert not any(exists(pid) for pid in family)
+
+
 def test_a_pane_that_is_gone_already_only_changes_the_record(fleet, tmux_server, until) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)

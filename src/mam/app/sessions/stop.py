@@ -1,7 +1,7 @@
 """Stop a session: save its state, ask the agent to exit, and prove that none of its processes is left.
 
 A stop escalates in stages: ask the agent to exit, close the pane (SIGHUP), kill (SIGKILL). Each stage ends
-as soon as the processes are gone. The saved state is durable before mam types the first key. Where nothing
+as soon as the agent is gone. Processes that it leaves are told to end (SIGTERM), then killed. The saved state is durable before mam types the first key. Where nothing
 can be written, as on a full disk, a stop spends the reserve of the root; if that does not help, it ends the
 session all the same, and says that it recorded nothing.
 """
@@ -64,9 +64,7 @@ if TYPE_CHECKING:
 MANUAL = "manual_stop"
 ACTING = "acting"
 MODE = "mode"
-SIGKILL = 9
-# Processes that the agent started get this long to end after it.
-_FOLLOW_SECONDS = 0.3
+SIGKILL, SIGTERM = 9, 15
 # How long a stop waits for a message that another process is typing.
 _TYPING_SECONDS, _STEP = 3.0, 0.02
 # How much later than its hook an agent may draw the end of its turn.
@@ -292,13 +290,13 @@ class Stop:
         """Kill the processes that the agent started and that still run after its end."""
         leader = identity_of(self.row)
         orphans = process.orphans_of(leader) if leader else set()
-        if orphans and exit_watch.wait_gone(orphans, _FOLLOW_SECONDS):
+        if orphans:
             self.tree |= orphans
-            self._kill(None, None)
+            self._end_children()
 
     def _tell_left_running(self) -> None:
         """Tell which processes the session detached: they are not its descendants, and so are not ended."""
-        self.left_running = left_running.find(self.context, self.row, _FOLLOW_SECONDS)
+        self.left_running = left_running.find(self.context, self.row, stop_escalation.FOLLOW_SECONDS)
         if self.left_running:
             self.log_detail["left_running"] = self.left_running
             self.context.warn(left_running.warning(self.row["name"], self.left_running))
@@ -381,7 +379,8 @@ class Stop:
                 self.mode = stop_escalation.MODES[stop_escalation.ASK]
                 # The agent needs a moment to exit. mam uses it to load what the commit will need.
                 self.context.registry.warm_up()
-                if not self._is_anything_left(stop_escalation.ASK, root):
+                if self._has_ended(stop_escalation.ASK, root):
+                    self._end_children()
                     return
             stage = stop_escalation.HANG_UP
         if stage != stop_escalation.KILL and pane is not None:
@@ -390,7 +389,8 @@ class Stop:
             self.mode = stop_escalation.MODES[stop_escalation.HANG_UP]
             self.tmux.kill_pane(pane.id, mark=pane.mark or None)
             self.context.registry.warm_up()
-            if not self._is_anything_left(stop_escalation.HANG_UP, root):
+            if self._has_ended(stop_escalation.HANG_UP, root):
+                self._end_children()
                 return
         self._kill(root, pane.tty if pane else None)
 
@@ -426,15 +426,19 @@ class Stop:
                 return False
         return True
 
-    def _is_anything_left(self, stage: str, root: Identity | None) -> bool:
-        """Wait for the processes to end during one stage. Return True if some are left."""
-        survivors = exit_watch.wait_gone(
-            {root} if root and stage == stop_escalation.ASK else self.tree, stop_escalation.GRACE[stage]
-        )
-        if stage == stop_escalation.ASK and not survivors:
-            # The agent has ended; the processes that it started get a moment to end too.
-            survivors = exit_watch.wait_gone(self.tree, _FOLLOW_SECONDS)
-        return bool(survivors)
+    def _has_ended(self, stage: str, root: Identity | None) -> bool:
+        """Wait for the agent to end during one stage; tell whether it has."""
+        return not exit_watch.wait_gone({root} if root else self.tree, stop_escalation.GRACE[stage])
+
+    def _end_children(self) -> None:
+        """End what an ended agent left: wait a moment, ask with SIGTERM, kill."""
+        if not exit_watch.wait_gone(self.tree, stop_escalation.FOLLOW_SECONDS):
+            return
+        self.context.progress(f"ending the processes that {self.row['name']} left")
+        for identity in self._targets():
+            process.signal(identity, SIGTERM)
+        if exit_watch.wait_gone(self.tree, stop_escalation.TERMINATE_SECONDS):
+            self._kill(None, None)
 
     def _add_descendants(self, root: Identity | None, tty: str | None) -> None:
         if root:
@@ -446,6 +450,8 @@ class Stop:
         self.context.progress(f"killing the remaining processes of {self.row['name']}")
         for _ in range(5):
             self._add_descendants(root, tty)
+            for identity in self._targets():
+                self.tree |= process.tree(identity)
             for identity in self._targets():
                 process.signal(identity, SIGKILL)
             if not exit_watch.wait_gone(self.tree, stop_escalation.GRACE[stop_escalation.KILL] / 5):
