@@ -7,7 +7,7 @@ them involves a guess. So a hook wins while it is fresh; after that, a source th
 
 from __future__ import annotations
 
-from enum import StrEnum
+from mam.core.string_enum import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

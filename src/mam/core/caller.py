@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from mam.core.string_enum import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

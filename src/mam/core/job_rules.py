@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
 from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING
+from mam.core.string_enum import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

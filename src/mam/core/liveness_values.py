@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from mam.core.string_enum import StrEnum
 
 
 class Liveness(StrEnum):

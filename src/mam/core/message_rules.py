@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
 from mam.core.activity import IDLE, SHELL_MODE, WORKING
 from mam.core.errors import InvalidPrompt, Usage
 from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_paste, one_line
+from mam.core.string_enum import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

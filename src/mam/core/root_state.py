@@ -6,7 +6,7 @@ A folder is recognised by its inode. Device numbers are not compared: they chang
 
 from __future__ import annotations
 
-from enum import StrEnum
+from mam.core.string_enum import StrEnum
 
 # After this time without a change, another machine or container counts as silent.
 SILENT_SECONDS = 600.0

@@ -6,9 +6,8 @@ a person added must survive. The types below exist for readers and for the type 
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from mam.core.names import KIND_ALIASES, KNOWN_KINDS, UNKNOWN_KIND, kind_of_command, kind_of_name
+from mam.core.string_enum import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ processes of one user form one trust domain.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from mam.core.caller import CallerKind, Role
 from mam.core.errors import NotAllowed
+from mam.core.string_enum import StrEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -143,7 +143,7 @@ def test_children_of_the_agent_end_with_it_and_other_processes_do_not(fleet, wor
     [("echo bye > bye; exit", "graceful", ["bye", "ready"]), ("", "forced", ["ready"])],
     ids=["ends when asked", "ignores it"],
 )
-def test_a_child_that_the_end_of_the_agent_does_not_reach_is_asked_to_end_then_killed(
+def test_a_child_that_outlives_the_agent_is_asked_to_end_then_killed(
     fleet, workspace, until, trap, mode, leaves
 ) -> None:
     """A process in a session of its own gets no signal when the agent and its terminal end."""

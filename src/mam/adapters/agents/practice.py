@@ -263,7 +263,8 @@ class Practice(Kind):
 def _transcript(conversation: str, stores: Mapping[str, str]) -> str | None:
     if not is_uuid(conversation.lower()) or not stores.get(STORE):
         return None
-    return os.path.join(stores[STORE], _FOLDER, f"{conversation}.jsonl")
+    # Not os.path.join, which takes longer than the look at the file; a listing has a path for each session.
+    return f"{stores[STORE]}/{_FOLDER}/{conversation}.jsonl"
 
 
 def _entries(path: str, since: int) -> list[dict[str, Any]]:

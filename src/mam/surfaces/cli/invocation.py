@@ -27,6 +27,8 @@ class Invocation:
         self._progress: Progress | None = None
         self._fleet: Fleet | None = None
         self._warnings: list[str] = []
+        # The answer of a verb that keeps it; see `main`.
+        self.document: object = None
 
     def __enter__(self) -> Invocation:
         """Enter a context that closes the fleet at its end."""

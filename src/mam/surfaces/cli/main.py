@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without argv it runs the command line of this process, and ends the process.
     """
     if argv is not None:
-        return _guarded(list(argv), [])
+        return _guarded(list(argv), [], [])
     import gc
 
     # Collecting garbage in a short command is a waste of time, and so is the regular shutdown of the
@@ -33,7 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(100_000)
     sys.unraisablehook = repeat_lost_interrupt
     notes: list[str] = []
-    code = _guarded(sys.argv[1:], notes)
+    # To free the answer of a verb piece by piece, just before the process ends, is a waste of time as well:
+    # for 1,000 sessions it takes as long as to print them.
+    kept: list[object] = []
+    code = _guarded(sys.argv[1:], notes, kept)
     if notes and sys.stderr is not None:
         print(*notes, sep="\n", file=sys.stderr)
     try:
@@ -72,20 +75,20 @@ def _interrupt_again(_number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _guarded(arguments: list[str], notes: list[str]) -> int:
+def _guarded(arguments: list[str], notes: list[str], kept: list[object]) -> int:
     """Run a command with output streams that accept every character."""
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is escaped instead of raising an error.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    return _run(arguments, notes)
+    return _run(arguments, notes, kept)
 
 
-def _run(arguments: list[str], notes: list[str]) -> int:
-    """Run a command; add to `notes` what an interrupt cut short."""
+def _run(arguments: list[str], notes: list[str], kept: list[object]) -> int:
+    """Run a command; add to `notes` what an interrupt cut short, and to `kept` what is not freed."""
     as_json = wants_json(arguments)
     try:
-        code = dispatch(arguments, as_json)
+        code = dispatch(arguments, as_json, kept)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -101,7 +104,7 @@ def _run(arguments: list[str], notes: list[str]) -> int:
         return _fail(error, as_json)
 
 
-def dispatch(arguments: list[str], as_json: bool) -> int:
+def dispatch(arguments: list[str], as_json: bool, kept: list[object]) -> int:
     """Find the verb among the arguments and run it; common options may come before the verb."""
     before, verb, after = split(arguments)
     if verb is None:
@@ -117,6 +120,7 @@ def dispatch(arguments: list[str], as_json: bool) -> int:
     from mam.surfaces.cli.invocation import Invocation
 
     with Invocation(_options(verb, verb_table.load(verb), before, after)) as call:
+        kept.append(call)
         return int(verb_table.load(verb).run(call))
 
 

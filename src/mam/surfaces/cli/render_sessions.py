@@ -68,9 +68,10 @@ def table(sessions: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
 
 def activity(session: Mapping[str, Any]) -> str:
     """Return the activity, its age, and what the session waits for: `waiting 3m permission`."""
-    parts = [clean(session.get("activity") or UNKNOWN)]
-    if session.get("activity_age_s") is not None and parts != [UNKNOWN]:
-        parts.append(short_age(session["activity_age_s"]))
+    state, age = session.get("activity") or UNKNOWN, session.get("activity_age_s")
+    parts = [state if state in _ACTIVITY_STYLES else clean(state)]
+    if age is not None and state != UNKNOWN:
+        parts.append(short_age(age))
     if session.get("waiting_for"):
         parts.append(clean(session["waiting_for"], 60))
     if session.get("attention"):
@@ -136,17 +137,23 @@ _HISTORY = (
 
 
 def _cells(session: Mapping[str, Any]) -> list[Cell]:
-    status, state = clean(session.get("status")), str(session.get("activity") or UNKNOWN)
-    drift = clean(session.get("drift"))
+    # A known word needs no cleaning. A long listing has thousands of cells.
+    recorded = session.get("status") or ""
+    style = _STATUS_STYLES.get(recorded)
+    status = recorded if style else clean(recorded)
+    state = session.get("activity") or UNKNOWN
+    drift = session.get("drift")
+    drift = clean(drift) if drift and drift != EMPTY else EMPTY
+    role, job = session.get("role"), session.get("job")
     return [
         (clean(session.get("name")), "bold" if status == Status.RUNNING else None),
         (clean(session.get("agent")), None),
-        (clean(session.get("role")), None),
-        (status, _STATUS_STYLES.get(status)),
+        (clean(role) if role else EMPTY, None),
+        (status, style),
         (activity(session), _ACTIVITY_STYLES.get(state)),
         _TMUX_CELLS.get(session.get("tmux_alive"), _TMUX_CELLS[None]),
         (resume(session), "dim"),
-        (clean(session.get("job")), None),
+        (clean(job) if job else EMPTY, None),
         (drift, "red" if drift == "A" else "yellow" if drift != EMPTY else "dim"),
     ]
 

@@ -78,7 +78,7 @@ def _measure(texts: Sequence[str]) -> Callable[[str], int]:
 
 def _plain(texts: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
     """Return the lines for a file or a pipe, uncut and without colours."""
-    padded = [[_padded(text, width) for text in column] for column, width in zip(texts, widths, strict=True)]
+    padded = [_padded(column, width) for column, width in zip(texts, widths, strict=True)]
     return [GAP.join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
@@ -178,5 +178,7 @@ def _line(cells: Sequence[Cell], columns: Sequence[Column], widths: list[int], p
     return GAP.join(parts).rstrip()
 
 
-def _padded(text: str, width: int) -> str:
-    return text.ljust(width) if text.isascii() else text + " " * (width - width_of(text))
+def _padded(texts: Sequence[str], width: int) -> list[str]:
+    if _measure(texts) is len:
+        return [text.ljust(width) for text in texts]
+    return [text + " " * (width - width_of(text)) for text in texts]

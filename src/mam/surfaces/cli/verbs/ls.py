@@ -74,7 +74,7 @@ def run(call: Invocation) -> int:
         from mam.surfaces.cli.ls_watch import watch
 
         return watch(call, filters, is_filtered=is_filtered(filters))
-    document = call.fleet.sessions.ls(**filters)
+    document = call.document = call.fleet.sessions.ls(**filters)
     if options.only_names:
         names = _plain_names(document["sessions"])
         return call.say({"names": names}, *names)
