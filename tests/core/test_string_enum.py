@@ -38,7 +38,6 @@ def facts(words) -> list[object]:
         {"red": 1}.get(red),
         str(red),
         f"{red}:{red:>5}",
-        "%s" % red,
         red.value,
         type(red.value),
         red.name,

@@ -77,4 +77,4 @@ def has_server(context: Context) -> bool:
     """Tell whether a resident serves this root, or the settings allow to start one."""
     if not context.paths.exists():
         return False
-    return context.settings().resident != "off" or resident_start_and_lock.lock(context).holder() is not None
+    return context.settings().resident != "off" or resident_start_and_lock.lock_holder(context) is not None

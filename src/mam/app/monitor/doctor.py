@@ -15,7 +15,7 @@ from mam.app.brokers import config as brokers
 from mam.app.context import claims, resident_state, setting_aside
 from mam.app.context.former_places import former_place_of
 from mam.app.context.liveness import judge_liveness
-from mam.app.context.resident_start_and_lock import lock, resident_log
+from mam.app.context.resident_start_and_lock import lock_holder, resident_log
 from mam.app.jobs.write_job_files import audit_root
 from mam.app.monitor import backup
 from mam.app.monitor.retention import file_bytes, folder_bytes
@@ -279,7 +279,7 @@ def _changed_at(context: Context) -> float:
 
 def _resident_since(context: Context) -> float:
     """Return when the resident started; without one, a time that has not come."""
-    since = (lock(context).holder() or {}).get("since")
+    since = (lock_holder(context) or {}).get("since")
     return since if isinstance(since, float | int) else float("inf")
 
 

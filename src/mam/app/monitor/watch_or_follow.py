@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context.resident_start_and_lock import lock
+from mam.app.context.resident_start_and_lock import lock_holder
 from mam.core.errors import ResidentRuns
 
 TYPE_CHECKING = False
@@ -30,4 +30,4 @@ def watch_or_follow(watch: Callable[[], str], follow: Callable[[], str]) -> str:
 
 def is_watched(context: Context) -> bool:
     """Tell whether a resident runs."""
-    return lock(context).holder() is not None
+    return lock_holder(context) is not None

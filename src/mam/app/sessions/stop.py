@@ -1,9 +1,10 @@
 """Stop a session: save its state, ask the agent to exit, and prove that none of its processes is left.
 
 A stop escalates in stages: ask the agent to exit, close the pane (SIGHUP), kill (SIGKILL). Each stage ends
-as soon as the agent is gone. Processes that it leaves are told to end (SIGTERM), then killed. The saved state is durable before mam types the first key. Where nothing
-can be written, as on a full disk, a stop spends the reserve of the root; if that does not help, it ends the
-session all the same, and says that it recorded nothing.
+as soon as the agent is gone. Processes that it leaves are told to end (SIGTERM), then killed. The saved state
+is durable before mam types the first key. Where nothing can be written, as on a full disk, a stop spends the
+reserve of the root; if that does not help, it ends the session all the same, and says that it recorded
+nothing.
 """
 
 from __future__ import annotations
