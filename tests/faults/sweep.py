@@ -47,8 +47,8 @@ class Case:
     needs_no_agent = False
     # Whether the verb had said that it was done, before whatever befell it.
     is_acknowledged = False
-    # Whether the verb had said that it was done, and that nothing could be recorded.
-    is_unrecorded = False
+    # Whether the verb has said that it failed, or that it was done and nothing could be recorded.
+    has_failed = is_unrecorded = False
     # The call that was broken, as the process itself saw it: runs differ a little.
     call = ""
 
@@ -295,13 +295,15 @@ def _one(case: Case, n: int, mode: int, number: int) -> None:
     answer = machine.run(case.verb, n, mode, number)
     case.call = answer["broken"]
     case.is_acknowledged = answer["acknowledged"]
-    case.is_unrecorded = (answer["error"] or {}).get("code") == "not_recorded"
+    error = answer.get("error")
+    case.has_failed = error is not None
+    case.is_unrecorded = error is not None and error["code"] == "not_recorded"
     statuses = case.check_after(n)
     if mode in KILLS and not answer["killed"]:
         assert statuses == case.allowed[-1], "not killed, and not done either"
     if case.is_acknowledged:
         assert statuses == case.allowed[-1], f"I1: acknowledged, and {json.dumps(statuses)}"
-    allowed = case.allowed + (case.allowed_with_error if answer["error"] else ())
+    allowed = case.allowed + (case.allowed_with_error if case.has_failed else ())
     assert statuses in allowed, f"left {json.dumps(statuses)}"
     _check_others(case)
     case.look(statuses)
@@ -622,6 +624,9 @@ class JobSubmit(Case):
                 unproven = (
                     {one["state"] for one in fleet.messages.inbox("one")} if "one" in statuses else set()
                 )
+                if self.has_failed and job["reason"] == "bootstrap":
+                    # The submission has said that it failed; a session that it had started stays.
+                    continue
                 # Who died while typing may have typed it: it is not typed again, and time ends the job.
                 assert (job["status"] == "completed") == ("one" in statuses) or (
                     job["reason"],
