@@ -21,7 +21,7 @@ from mam.app.boards import monitor_card_task, monitor_with_card
 from mam.app.boards.board import open_board
 from mam.app.context import resident_start_and_lock
 from mam.core import drift_detection as rules
-from mam.core.errors import Conflict, NoRegistry, Unavailable, Usage
+from mam.core.errors import Conflict, NoRegistry, RegistryCorrupt, Unavailable, Usage
 from mam.core.monitor_card_comments import AUTHOR, LONGEST_COMMENT
 
 
@@ -677,3 +677,15 @@ def test_e2_a_card_on_which_mam_fails_is_set_aside(fleet, card, claim, monkeypat
     monkeypatch.undo()
     watch.tick()
     assert fleet._access.context.registry.peek(set_aside.listed, []) == []
+
+
+def test_a_damaged_row_leaves_no_card_behind(fleet) -> None:
+    row = fleet.sessions.create("sleep", args=["1000"], wait=False).row
+    fleet._access.context.registry.note(
+        lambda transaction: transaction.connection.execute(
+            "UPDATE sessions SET data='{cut' WHERE id=?", (row["id"],)
+        )
+    )
+    with pytest.raises(RegistryCorrupt):
+        fleet.monitor.once_with_card("new", board="ours")
+    assert fleet.boards.list(board="ours")["cards"] == []

@@ -94,7 +94,10 @@ class RecordedRows:
 
 
 class View:
-    """The content of the registry at one moment, in memory; making it writes nothing."""
+    """The content of the registry at one moment, in memory; making it writes nothing.
+
+    A row is parsed when somebody asks for it: one that is damaged raises Damaged then, and not before.
+    """
 
     __slots__ = ("_recorded", "_rows", "identities", "intents", "listed", "problem")
 

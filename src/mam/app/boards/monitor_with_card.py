@@ -103,8 +103,8 @@ def work(context: Context, caller: Caller, tell: Tell, tasks: Iterable[ResidentT
 def _card_id(context: Context, board: Board, card: str) -> str:
     if card != NEW:
         return card
-    # A registry that cannot be read must not leave a card behind.
-    context.registry.view()
+    # A registry that cannot be read must not leave a card behind. Rows are parsed when they are asked for.
+    _ = context.registry.view().rows
     root = context.paths.root
     title = f"{_TITLE}: {os.path.basename(root)}"[:200]
     body = _BODY.format(root=root)
