@@ -270,3 +270,23 @@ def test_a_listing_finishes_a_stop_and_shows_no_pane_that_is_gone(fleet) -> None
 
 def _die_in(fleet, *words: str) -> int:
     return subprocess.run([sys.executable, "-c", DYING, fleet.root, *words], check=False).returncode
+
+
+@pytest.mark.parametrize("verb", ["Monitor.uninstall", "Jobs.event"])
+def test_after_ctrl_c_nobody_waits_for_a_recovery(fleet, monkeypatch, verb) -> None:
+    """One verb without preparation, and one that publishes."""
+    leave_half_done(fleet, DEAD)
+    module, name = {
+        "Monitor.uninstall": ("mam.app.monitor.login_service", "uninstall"),
+        "Jobs.event": ("mam.app.jobs.event", "event"),
+    }[verb]
+
+    def interrupted(*_given: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{module}.{name}", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fleet.monitor.uninstall() if verb == "Monitor.uninstall" else fleet.jobs.event(
+            "1f00ab42", "completed"
+        )
+    assert not is_settled(fleet)

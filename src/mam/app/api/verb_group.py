@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from contextlib import contextmanager
 
 TYPE_CHECKING = False
@@ -120,10 +121,10 @@ class Access:
         """Finish what a dead process left half done, for a verb that begins no change. It never fails.
 
         It asks the database once, and returns whether something was left. Only then does it write anything
-        and find the caller.
+        and find the caller. A person who pressed Ctrl-C does not wait for it.
         """
-        from mam.core.errors import MamError
-
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            return False
         context = self.context
         try:
             if not context.paths.exists() or context.root.refusal() is not None:
@@ -132,8 +133,8 @@ class Access:
 
             if not claims.left_by_the_dead(context):
                 return False
-        except MamError:
-            # Whoever reads the database says what is wrong with it.
+        except Exception:
+            # Whoever reads the database says what is wrong with it, also with values of wrong types.
             return False
         try:
             from mam.app.sessions.steps_before_each_change import recover_if_needed
@@ -259,7 +260,10 @@ def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
 
 
 def reading(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that only reads: it shows what is there once the change of a dead process is finished."""
+    """Mark a verb that changes no session: it begins once the change of a dead process is finished.
+
+    It may write elsewhere, as a backup does.
+    """
 
     @functools.wraps(verb)
     def read(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
