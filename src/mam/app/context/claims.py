@@ -157,12 +157,19 @@ def try_release(context: Context, session_id: str, at: float, *, delete: bool) -
 
 
 def _record_release(context: Context, session_id: str, at: float, *, delete: bool) -> Unavailable | None:
+    claim = (session_id, at)
+    is_recorded = False
+
     def work(transaction: Transaction) -> None:
+        nonlocal is_recorded
+        if claim not in _released_unrecorded:
+            # A recovery of this process has taken it over.
+            return
+        # Here, below the write lock: the next recovery of this claim may fail at once and release it again.
+        _released_unrecorded.discard(claim)
+        is_recorded = True
         intent = transaction.intents.of(session_id)
         if intent is None or intent.at != at or not _is_mine(intent):
-            return
-        if (session_id, at) not in _released_unrecorded:
-            # A recovery of this process has taken it over.
             return
         if delete:
             transaction.intents.end(session_id, at)
@@ -172,11 +179,14 @@ def _record_release(context: Context, session_id: str, at: float, *, delete: boo
 
     try:
         # A verb that succeeded has ended its claim together with its change.
-        if not context.registry.peek(lambda transaction: transaction.intents.of(session_id) is None, False):
+        if context.registry.peek(lambda transaction: transaction.intents.of(session_id) is None, False):
+            _released_unrecorded.discard(claim)
+        else:
             context.registry.note(work)
     except Unavailable as failure:
+        if is_recorded:
+            _released_unrecorded.add(claim)
         return failure
-    _released_unrecorded.discard((session_id, at))
     return None
 
 
