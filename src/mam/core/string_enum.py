@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from enum import StrEnum as StrEnum  # noqa: PLC0414  (exported)
+    from enum import StrEnum as StrEnum  # noqa: PLC0414, TID251  (exported; only for type checkers)
     from typing import Any
 else:
 
@@ -42,6 +42,8 @@ else:
             cls._members = {}
             words = {name: word for name, word in vars(cls).items() if type(word) is str and name[0] != "_"}
             for name, word in words.items():
+                if word in cls._members:
+                    raise TypeError(f"{cls.__name__} has the word {word!r} twice")
                 member = str.__new__(cls, word)
                 member.name = name
                 setattr(cls, name, member)

@@ -288,7 +288,7 @@ class Stop:
         return self._commit(status)
 
     def _end_rest(self) -> None:
-        """Kill the processes that the agent started and that still run after its end."""
+        """End the processes that the agent started and that still run after its end."""
         leader = identity_of(self.row)
         orphans = process.orphans_of(leader) if leader else set()
         if orphans:
