@@ -1,8 +1,8 @@
 """Find what a person edited in the registry file, and decide whether mam accepts it.
 
 An edit is the difference, field by field, between the file now and the file as mam last wrote it. Between
-a commit and the next write of the file, the file may show either state of a row. So a value that equals one
-of the two states is not an edit.
+a commit and the next write of the file, the file may show either state of a row; where mam has failed to
+record what it wrote, it may show a state in between. So a value that equals one of these is not an edit.
 """
 
 from __future__ import annotations
@@ -28,14 +28,20 @@ _MISSING = object()
 
 
 class KnownRow:
-    """A row of the registry: as committed (`now`), and as last written to the file (None: never written)."""
+    """A row of the registry: as committed (`now`), and as last written to the file (None: never written).
 
-    __slots__ = ("id", "now", "written")
+    `possibly_shown` are states that the file may show as well.
+    """
 
-    def __init__(self, session_id: str, now: Row, written: Row | None) -> None:
+    __slots__ = ("id", "now", "possibly_shown", "written")
+
+    def __init__(
+        self, session_id: str, now: Row, written: Row | None, possibly_shown: Sequence[Row] = ()
+    ) -> None:
         self.id = session_id
         self.now = now
         self.written = written
+        self.possibly_shown = possibly_shown
 
 
 class Plan:
@@ -109,6 +115,7 @@ def _name(row: KnownRow) -> str:
 
 def _compare(plan: Plan, known_row: KnownRow, row: Any, path: str) -> None:
     bases = [base for base in (known_row.written, known_row.now) if base is not None]
+    bases += known_row.possibly_shown
     for key in {**row, **bases[0]}:
         value = row.get(key, _MISSING)
         if any(_same(value, base.get(key, _MISSING), key) for base in bases):

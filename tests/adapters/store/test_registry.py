@@ -19,6 +19,23 @@ from mam.adapters.store.yaml import document, projection, yaml_text
 from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, SessionNotFound, Unavailable
 
 
+def put_in(transaction, session_id, **fields):
+    transaction.put({**transaction.get(session_id), **fields})
+
+
+def show(transaction, session_id):
+    """Record another screen of a session."""
+    row = transaction.get(session_id)
+    put_in(transaction, session_id, last_visible_note=f"{row['last_visible_note']} and more")
+
+
+def add_fourth(transaction):
+    if transaction.get("s_00000004") is None:
+        transaction.add(new_row(4))
+    else:
+        show(transaction, "s_00000004")
+
+
 @pytest.fixture
 def counted(monkeypatch):
     """Counts how often mam parsed the file and rendered rows."""
@@ -575,6 +592,64 @@ class TestCrash:
         three.touch()
         assert three.rows()["s_00000002"]["note"] == "mine"
         check_invariants(three)
+
+    @pytest.mark.promise("P4")
+    @pytest.mark.parametrize("moment", ["_keep", "flush_folder", "_record_written"])
+    @pytest.mark.parametrize("times", [1, 2])
+    @pytest.mark.parametrize(
+        ("change", "note"),
+        [
+            (lambda transaction: show(transaction, FIRST), lambda transaction: show(transaction, FIRST)),
+            (lambda transaction: show(transaction, FIRST), lambda transaction: transaction.remove(FIRST)),
+            (add_fourth, lambda transaction: show(transaction, "s_00000004")),
+            (add_fourth, lambda transaction: transaction.remove("s_00000004")),
+            (
+                lambda transaction: transaction.set_identity("claude", {"session_id": "first"}),
+                lambda transaction: transaction.set_identity("claude", {"session_id": "later"}),
+            ),
+        ],
+        ids=["a changed row", "a row that goes", "a new row", "a new row that goes", "an identity"],
+    )
+    def test_a_change_after_a_file_that_could_not_be_recorded(
+        self, three, monkeypatch, moment, times, change, note
+    ):
+        """The disk was full when mam recorded what it had written. Nobody has edited anything."""
+
+        def full(*_arguments):
+            raise Unavailable("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(projection, moment, full)
+            with pytest.raises(Unavailable):
+                three.registry.change(change)
+            for _ in range(times - 1):
+                three.registry.note(change)
+                with pytest.raises(Unavailable):
+                    three.registry.project()
+        three.registry.note(note)
+        before = three.rows()
+        assert three.registry.view_to_show().problem is None
+        three.edit("note: mine", "note: yours")
+        three.touch()
+        assert three.rows()["s_00000002"]["note"] == "yours"
+        assert three.rows().keys() == before.keys()
+        assert three.rows().get(FIRST) == before.get(FIRST)
+        check_invariants(three)
+
+    def test_an_edit_of_a_row_that_mam_may_have_shown_otherwise(self, three, monkeypatch):
+        """What mam may have written is no edit, and everything else still is."""
+
+        def full(*_arguments):
+            raise Unavailable("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(projection, "_record_written", full)
+            with pytest.raises(Unavailable):
+                three.put(FIRST, last_visible_note="a screen")
+        three.registry.note(lambda transaction: put_in(transaction, FIRST, last_visible_note="a later one"))
+        three.edit("last_visible_note: a screen", "last_visible_note: my own words")
+        with pytest.raises(EditRefused, match="only mam writes it"):
+            three.touch()
 
     @staticmethod
     def put(store):

@@ -401,7 +401,9 @@ class Registry:
         try:
             with ExitStack() as stack:
                 connection = self._lock(stack)
-                transaction = Transaction(connection, self.clock())
+                transaction = Transaction(
+                    connection, self.clock(), lambda: self._is_edited(transaction.meta("file"))
+                )
                 if self.root is not None and not self._is_reporting:
                     self.root.check_place(transaction)
                     if self.this_mam is not None:

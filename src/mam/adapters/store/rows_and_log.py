@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DROPS_FORMER_FILE = "drops_former_file"
 # The process of the last change that the YAML file does not show yet.
 CHANGED_BY = "changed_by"
+# What the YAML file may show besides what is recorded: mam may have replaced it and failed to record that.
+POSSIBLY_SHOWN = "possibly_shown"
 
 
 def new_session_id() -> str:
@@ -34,10 +36,16 @@ def new_session_id() -> str:
 class Transaction:
     """The registry inside one transaction. The methods return copies of rows; `put` writes a row back."""
 
-    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        """Work on a connection: with the write lock, or only reading (`Registry.peek`)."""
+    def __init__(
+        self, connection: sqlite3.Connection, now: float, file_differs: Callable[[], bool] | None = None
+    ) -> None:
+        """Work on a connection: with the write lock, or only reading (`Registry.peek`).
+
+        `file_differs` tells whether the YAML file is another one than was recorded last.
+        """
         self.connection = connection
         self.now = now
+        self._file_differs = file_differs
         self.intents = Intents(connection)
         self._is_change_noted = False
         self._follow_ups: list[Callable[[], None]] = []
@@ -126,6 +134,7 @@ class Transaction:
         """Write a session back; raise Conflict if another process changed it since it was read."""
         row = with_all_fields({**row, "version": row["version"] + 1})
         data = _sound(row)
+        self._keep_possibly_shown(row["id"])
         cursor = self.connection.execute(
             "UPDATE sessions SET name=?, status=?, version=?, data=?, block=NULL,"
             " written=coalesce(written, CASE WHEN block IS NULL THEN NULL ELSE data END)"
@@ -138,6 +147,19 @@ class Transaction:
         self.note_change()
         return row
 
+    def _keep_possibly_shown(self, session_id: str) -> None:
+        """Keep what the file may show of a row, before the row changes or goes.
+
+        The file was replaced, and what it shows could not be recorded, as on a full disk. Without this, the
+        next look would take it for an edit of a person.
+        """
+        query = "SELECT data FROM sessions WHERE id=? AND block IS NULL"
+        row = self.connection.execute(query, (session_id,)).fetchone()
+        if row is not None and self._file_differs is not None and self._file_differs():
+            kept = self.meta(POSSIBLY_SHOWN) or {}
+            kept.setdefault("rows", {}).setdefault(session_id, []).append(json.loads(row[0]))
+            self.set_meta(POSSIBLY_SHOWN, kept)
+
     def _note_server(self, row: Row) -> None:
         """Record the server of a running session for listings, and remove unused servers."""
         servers = self.meta("servers") or []
@@ -148,10 +170,11 @@ class Transaction:
 
     def remove(self, session_id: str) -> None:
         """Remove a session from the registry, with the messages to it; those that it sent stay."""
+        may_be_shown = self._file_differs is not None and self._file_differs()
         self.connection.execute(
             "INSERT INTO forgotten SELECT coalesce(written, data) FROM sessions"
-            " WHERE id=? AND (written IS NOT NULL OR block IS NOT NULL)",
-            (session_id,),
+            " WHERE id=? AND (written IS NOT NULL OR block IS NOT NULL OR ?)",
+            (session_id, may_be_shown),
         )
         self.connection.execute("DELETE FROM sessions WHERE id=?", (session_id,))
         self.connection.execute("DELETE FROM evidence WHERE session_id=?", (session_id,))
@@ -196,6 +219,10 @@ class Transaction:
 
     def set_identity(self, kind: str, identity: dict[str, Any] | None) -> None:
         """Remember the last known conversation of a kind, or forget it."""
+        if self._file_differs is not None and self._file_differs():
+            kept = self.meta(POSSIBLY_SHOWN) or {}
+            kept.setdefault("identities", []).append(self.identities())
+            self.set_meta(POSSIBLY_SHOWN, kept)
         identities = {**self.identities(), kind: identity}
         self.set_meta("identities", {key: value for key, value in identities.items() if value})
         self.note_change()

@@ -7,7 +7,7 @@ import os
 
 from mam.adapters.store import database
 from mam.adapters.store.root_paths import fingerprint
-from mam.adapters.store.rows_and_log import dump, new_session_id
+from mam.adapters.store.rows_and_log import POSSIBLY_SHOWN, dump, new_session_id
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core import registry_hand_edits
 from mam.core.errors import EditRefused, RegistryCorrupt, Unavailable
@@ -140,7 +140,12 @@ def _edit(
         path=paths.yaml,
         complete=not content.is_cut,
     )
-    if content.identities not in (transaction.identities(), transaction.meta("identities_written") or {}):
+    shown_identities = [
+        transaction.identities(),
+        transaction.meta("identities_written") or {},
+        *(transaction.meta(POSSIBLY_SHOWN) or {}).get("identities", ()),
+    ]
+    if content.identities not in shown_identities:
         raise refuse(paths.yaml, None, "'agent_identities' was changed, and only mam writes it")
     by_id = {known_row.id: known_row.now for known_row in known_rows}
     changed = registry_hand_edits.take_in(
@@ -158,6 +163,8 @@ def _edit(
         transaction.connection.execute("UPDATE sessions SET position=? WHERE id=?", (position, session_id))
     _keep_blocks(transaction, content, plan)
     _note_shown(transaction, content)
+    # What the file shows is recorded now.
+    transaction.connection.execute("DELETE FROM meta WHERE key=?", (POSSIBLY_SHOWN,))
     transaction.set_meta("extra", content.extra)
     _keep_text(transaction, content)
 
@@ -231,11 +238,18 @@ def _refuse_duplicates(rows: list[Any], paths: RootPaths) -> None:
 
 def _known_rows(connection: sqlite3.Connection) -> list[KnownRow]:
     rows = connection.execute("SELECT id, data, written, block IS NOT NULL FROM sessions ORDER BY position")
+    kept = connection.execute("SELECT value FROM meta WHERE key=?", (POSSIBLY_SHOWN,)).fetchone()
+    possibly_shown = json.loads(kept[0]).get("rows", {}) if kept else {}
     known_rows = []
     for session_id, data, written, has_block in rows:
         now = json.loads(data)
         known_rows.append(
-            KnownRow(session_id, now, json.loads(written) if written else (now if has_block else None))
+            KnownRow(
+                session_id,
+                now,
+                json.loads(written) if written else (now if has_block else None),
+                possibly_shown.get(session_id, ()),
+            )
         )
     return known_rows
 

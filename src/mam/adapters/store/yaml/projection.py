@@ -13,7 +13,7 @@ import time
 
 from mam.adapters.store import database
 from mam.adapters.store.root_paths import fingerprint
-from mam.adapters.store.rows_and_log import CHANGED_BY, DROPS_FORMER_FILE
+from mam.adapters.store.rows_and_log import CHANGED_BY, DROPS_FORMER_FILE, POSSIBLY_SHOWN
 from mam.adapters.store.yaml import document, yaml_text
 from mam.adapters.store.yaml.swap import put_new, swap
 from mam.adapters.system import atomic_file
@@ -90,7 +90,9 @@ def _record_written(
     transaction.set_meta("file", after)
     transaction.set_meta("identities_written", transaction.identities())
     transaction.connection.execute("DELETE FROM forgotten")
-    transaction.connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (DROPS_FORMER_FILE, CHANGED_BY))
+    transaction.connection.execute(
+        "DELETE FROM meta WHERE key IN (?, ?, ?)", (DROPS_FORMER_FILE, CHANGED_BY, POSSIBLY_SHOWN)
+    )
 
 
 def _replace(path: str, text: bytes, before: list[int] | None, *, keeps_former: bool) -> list[int] | None:
