@@ -14,6 +14,7 @@ from mam.core.errors import NotAllowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from typing import Any
 
 _LINUX = sys.platform == "linux"
@@ -195,11 +196,18 @@ def lineage(pid: int) -> list[Stat]:
     return line
 
 
-def tree(root: Identity | int, tty: str | None = None) -> set[Identity]:
+def _spares_none(_pid: int) -> bool:
+    return False
+
+
+def tree(
+    root: Identity | int, tty: str | None = None, is_spared: Callable[[int], bool] = _spares_none
+) -> set[Identity]:
     """Return a process, its descendants by parent pid, and all processes on its terminal, in one pass.
 
-    The terminal counts only while the root itself is alive on it, because the kernel gives the number of a
-    closed terminal to the next one that opens. If the root has ended, the tree is empty.
+    A process that is spared is left out, with its descendants. The terminal counts only while the root
+    itself is alive on it, because the kernel gives the number of a closed terminal to the next one that
+    opens. If the root has ended, the tree is empty.
     """
     pid = root if isinstance(root, int) else root.pid
     stats = {facts.pid: facts for facts in all_stats()}
@@ -208,9 +216,33 @@ def tree(root: Identity | int, tty: str | None = None) -> set[Identity]:
         return set()
     if isinstance(root, Identity) and root.boot != boot_id():
         return set()
-    members = _descendants(pid, stats)
+    tops = {pid}
     if tty and top.tty and top.tty == device_of(tty):
-        members.update(facts.pid for facts in stats.values() if facts.tty == top.tty)
+        tops.update(facts.pid for facts in stats.values() if facts.tty == top.tty)
+    return _identities(_descendants(tops, stats, is_spared), stats)
+
+
+def family(members: Collection[Identity], is_spared: Callable[[int], bool] = _spares_none) -> set[Identity]:
+    """Return the living ones of these processes, their descendants, and what is in a session of theirs.
+
+    That is a terminal session which one of them leads, or led: the kernel does not reuse a leader's pid while
+    its session has members. A process that is spared is left out, with its descendants.
+    """
+    stats = {facts.pid: facts for facts in all_stats()}
+    boot = boot_id()
+    starts = {identity.pid: identity.start for identity in members if identity.boot == boot}
+    tops = set()
+    for facts in stats.values():
+        leader = stats.get(facts.session)
+        is_led = starts.get(facts.session, facts.start + 1) <= facts.start and (
+            leader is None or leader.start == starts[facts.session]
+        )
+        if is_led or starts.get(facts.pid) == facts.start:
+            tops.add(facts.pid)
+    return _identities(_descendants(tops, stats, is_spared), stats)
+
+
+def _identities(members: set[int], stats: dict[int, Stat]) -> set[Identity]:
     boot = boot_id()
     return {Identity(member, stats[member].start, boot) for member in members if not stats[member].zombie}
 
@@ -232,15 +264,15 @@ def orphans_of(leader: Identity) -> set[Identity]:
     }
 
 
-def _descendants(pid: int, stats: dict[int, Stat]) -> set[int]:
+def _descendants(tops: set[int], stats: dict[int, Stat], is_spared: Callable[[int], bool]) -> set[int]:
     children: dict[int, list[int]] = {}
     for facts in stats.values():
         children.setdefault(facts.parent, []).append(facts.pid)
-    descendants = {pid}
-    pending = [pid]
+    descendants = {pid for pid in tops if not is_spared(pid)}
+    pending = list(descendants)
     while pending:
         for child in children.get(pending.pop(), ()):
-            if child not in descendants:
+            if child not in descendants and not is_spared(child):
                 descendants.add(child)
                 pending.append(child)
     return descendants
@@ -282,6 +314,12 @@ def _signal_by_pid(identity: Identity, signum: int) -> bool:
     except PermissionError as cause:
         raise NotAllowed(f"process {identity.pid} belongs to another user") from cause
     return True
+
+
+def short_name(pid: int) -> str | None:
+    """Return the name that a program gives to its process, of at most 15 bytes; None where none is known."""
+    name = _read(f"/proc/{pid}/comm") if _LINUX else None
+    return None if name is None else name.decode("utf-8", "replace").rstrip("\n")
 
 
 def command_line(pid: int) -> list[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from signal import SIGKILL
 
 from mam.adapters.store.files import exec_files, job_files
@@ -13,6 +14,7 @@ from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import audit_root
 from mam.core import command_end as ends
 from mam.core import job_event as events
+from mam.core.errors import NotAllowed
 from mam.core.job_rules import EXEC, OPEN, JobStatus, runs_command
 
 TYPE_CHECKING = False
@@ -103,4 +105,6 @@ def end_now(context: Context, job_id: str, attempt: int, row: Row | None) -> boo
 
 def _kill_orphans(leader: process.Identity) -> None:
     for identity in process.orphans_of(leader):
-        process.signal(identity, SIGKILL)
+        with suppress(NotAllowed):
+            # A process of another user, as below sudo, must not keep the others alive.
+            process.signal(identity, SIGKILL)

@@ -64,6 +64,14 @@ def warning(name: str, processes: list[dict[str, Any]]) -> str:
     return f"'{name}' started processes that still run: {described(processes)}; {way_to_end(processes)}"
 
 
+def warning_of_others(name: str, processes: list[dict[str, Any]]) -> str:
+    """Return the sentence about processes of another user, which mam cannot end."""
+    return (
+        f"'{name}' started processes of another user that still run: {described(processes)};"
+        f" {way_to_end(processes, 'sudo kill')}"
+    )
+
+
 def described(processes: list[dict[str, Any]]) -> str:
     """Return some processes as text."""
     texts = [f"{entry['pid']} ({entry['command']})" for entry in processes[:_MOST_NAMED]]
@@ -71,9 +79,9 @@ def described(processes: list[dict[str, Any]]) -> str:
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
 
 
-def way_to_end(processes: list[dict[str, Any]]) -> str:
+def way_to_end(processes: list[dict[str, Any]], command: str = "kill") -> str:
     """Return the command that ends the processes."""
-    return f"end them with: kill {' '.join(str(entry['pid']) for entry in processes)}"
+    return f"end them with: {command} {' '.join(str(entry['pid']) for entry in processes)}"
 
 
 def _described(carriers: dict[Identity, list[str]], seconds: float) -> list[dict[str, Any]]:

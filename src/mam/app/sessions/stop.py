@@ -27,6 +27,7 @@ from mam.app.observation.versions import is_box_proven, says_waiting
 from mam.app.sessions import exit_status_and_cleanup, launch, left_running, row_trust
 from mam.app.sessions.forget import find_dead_pane, remove_dead_pane
 from mam.app.sessions.outcome import RowOutcome
+from mam.app.sessions.session_processes import SessionProcesses
 from mam.core import safe_text, session_transitions, stop_escalation
 from mam.core.activity import IDLE, WORKING
 from mam.core.errors import (
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
 MANUAL = "manual_stop"
 ACTING = "acting"
 MODE = "mode"
-SIGKILL, SIGTERM = 9, 15
 # How long a stop waits for a message that another process is typing.
 _TYPING_SECONDS, _STEP = 3.0, 0.02
 # How much later than its hook an agent may draw the end of its turn.
@@ -252,7 +252,7 @@ class Stop:
         self.run_recorded = run_recorded
         self.kind = context.kind(row["agent"])
         self.tmux = context.tmux(row["tmux_server"])
-        self.tree: set[Identity] = set()
+        self.processes = SessionProcesses(context, row)
         self.mode = mode or stop_escalation.FOUND
         self.is_announced = is_announced
         self.note: str | None = None
@@ -289,23 +289,34 @@ class Stop:
 
     def _end_rest(self) -> None:
         """End the processes that the agent started and that still run after its end."""
-        leader = identity_of(self.row)
-        orphans = process.orphans_of(leader) if leader else set()
-        if orphans:
-            self.tree |= orphans
-            self._end_children()
+        self.processes.add_leader(identity_of(self.row))
+        self.processes.add_family()
+        self._end_children()
+        survivors = sorted(identity.pid for identity in self.processes.alive())
+        if survivors:
+            raise StopUnconfirmed(
+                f"processes {', '.join(map(str, survivors))} of '{self.row['name']}' still run",
+                hint="look at them with ps; the session stays registered as running",
+                session=self.row,
+            )
 
     def _tell_left_running(self) -> None:
-        """Tell which processes the session detached: they are not its descendants, and so are not ended."""
-        self.left_running = left_running.find(self.context, self.row, stop_escalation.FOLLOW_SECONDS)
+        """Tell which processes still run: detached ones, which are no descendants, and another user's."""
+        detached = left_running.find(self.context, self.row, stop_escalation.FOLLOW_SECONDS)
+        if detached:
+            self.context.warn(left_running.warning(self.row["name"], detached))
+        of_others = self.processes.of_others()
+        if of_others:
+            self.context.warn(left_running.warning_of_others(self.row["name"], of_others))
+        known = {entry["pid"] for entry in detached}
+        self.left_running = detached + [entry for entry in of_others if entry["pid"] not in known]
         if self.left_running:
             self.log_detail["left_running"] = self.left_running
-            self.context.warn(left_running.warning(self.row["name"], self.left_running))
 
     def _save_and_end(self, liveness: SessionLiveness) -> None:
         root = identity_of(self.row) or (process.identify(liveness.pane.pid) if liveness.pane else None)
         step = self._save(liveness)
-        self.tree = process.tree(root, liveness.pane.tty if liveness.pane else None) if root else set()
+        self.processes.add_agent(root, liveness.pane.tty if liveness.pane else None)
         self._escalate(step, liveness, root)
 
     def _save(self, liveness: SessionLiveness) -> stop_escalation.Step:
@@ -386,14 +397,15 @@ class Stop:
             stage = stop_escalation.HANG_UP
         if stage != stop_escalation.KILL and pane is not None:
             self.context.progress(f"closing the pane of {self.row['name']} ({step.reason})")
-            self._add_descendants(root, pane.tty)
+            self.processes.add_agent(root, pane.tty)
             self.mode = stop_escalation.MODES[stop_escalation.HANG_UP]
             self.tmux.kill_pane(pane.id, mark=pane.mark or None)
             self.context.registry.warm_up()
             if self._has_ended(stop_escalation.HANG_UP, root):
                 self._end_children()
                 return
-        self._kill(root, pane.tty if pane else None)
+        self.processes.add_agent(root, pane.tty if pane else None)
+        self._note_kill(self.processes.kill())
 
     def _ask_to_exit(self, step: stop_escalation.Step, pane_id: str) -> bool:
         try:
@@ -429,50 +441,18 @@ class Stop:
 
     def _has_ended(self, stage: str, root: Identity | None) -> bool:
         """Wait for the agent to end during one stage; tell whether it has."""
-        return not exit_watch.wait_gone({root} if root else self.tree, stop_escalation.GRACE[stage])
+        seconds = stop_escalation.GRACE[stage]
+        return (
+            self.processes.wait_gone(seconds) if root is None else not exit_watch.wait_gone({root}, seconds)
+        )
 
     def _end_children(self) -> None:
-        """End what an ended agent left: wait a moment, ask with SIGTERM, kill."""
-        if not exit_watch.wait_gone(self.tree, stop_escalation.FOLLOW_SECONDS):
-            return
-        self.context.progress(f"ending the processes that {self.row['name']} left")
-        for identity in self._targets():
-            process.signal(identity, SIGTERM)
-        if exit_watch.wait_gone(self.tree, stop_escalation.TERMINATE_SECONDS):
-            self._kill(None, None)
+        """End what an ended agent left."""
+        self._note_kill(self.processes.end_children())
 
-    def _add_descendants(self, root: Identity | None, tty: str | None) -> None:
-        if root:
-            self.tree |= process.tree(root, tty)
-
-    def _kill(self, root: Identity | None, tty: str | None) -> None:
-        """Send SIGKILL until no process is left. It repeats, because a process may start others meanwhile."""
-        self.mode = stop_escalation.MODES[stop_escalation.KILL]
-        self.context.progress(f"killing the remaining processes of {self.row['name']}")
-        for _ in range(5):
-            self._add_descendants(root, tty)
-            for identity in self._targets():
-                self.tree |= process.tree(identity)
-            for identity in self._targets():
-                process.signal(identity, SIGKILL)
-            if not exit_watch.wait_gone(self.tree, stop_escalation.GRACE[stop_escalation.KILL] / 5):
-                return
-        survivors = sorted(identity.pid for identity in self.tree if process.is_alive(identity))
-        if survivors:
-            raise StopUnconfirmed(
-                f"processes {', '.join(map(str, survivors))} of '{self.row['name']}' still run",
-                hint="look at them with ps; the session stays registered as running",
-                session=self.row,
-            )
-
-    def _targets(self) -> set[Identity]:
-        """Return the living processes of the tree, except the tmux server and this process."""
-        spared_pids = {self.row["pane"].get("server_pid"), process.me().pid}
-        return {
-            identity
-            for identity in self.tree
-            if identity.pid not in spared_pids and process.is_alive(identity)
-        }
+    def _note_kill(self, has_killed: bool) -> None:
+        if has_killed:
+            self.mode = stop_escalation.MODES[stop_escalation.KILL]
 
     def _remove_pane(self, liveness: SessionLiveness) -> None:
         pane_id = own_pane(self.row, liveness)
