@@ -15,12 +15,14 @@ from mam.core.names import (
     is_session_id,
     parse_kind,
     parse_model,
+    parse_role,
     parse_row_name,
     parse_server,
 )
 from mam.core.safe_text import one_line
 from mam.core.session_row import STATUSES, is_own_id_field
 from mam.core.settings import PERMISSIONS
+from mam.core.times import LAST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +78,8 @@ def _is_bool(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Tell whether a value is a number that takes part in calculations: finite, and no longer than a time."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -LAST <= value <= LAST
 
 
 def _is_whole(value: object) -> bool:
@@ -95,8 +98,8 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
 
 
-def _is_role(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+def _parse_role(text: str) -> str:
+    return parse_role(text) or ""
 
 
 def _is_path(value: object) -> bool:
@@ -192,7 +195,7 @@ _LAUNCHED: dict[str, tuple[Check, str]] = {
 _FIELDS: dict[str, tuple[Check, str]] = {
     "id": (_is_id, "an id of mam's (s_ and eight hexadecimal digits)"),
     "agent": (_is_accepted(parse_kind), "an agent kind"),
-    "role": (_is_role, "a text that is not empty"),
+    "role": (_is_accepted(_parse_role), "a short text that is not empty"),
     "workspace": (_is_path, "a directory"),
     "resumable": (_is_bool, "true or false"),
     "tmux_server": (_is_accepted(parse_server), "a tmux server's name or socket"),

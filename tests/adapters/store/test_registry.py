@@ -16,7 +16,15 @@ from mam.adapters.store import registry as registry_file
 from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.yaml import document, projection, yaml_text
-from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, SessionNotFound, Unavailable
+from mam.core.errors import (
+    Conflict,
+    Damaged,
+    EditRefused,
+    NameTaken,
+    RegistryBusy,
+    SessionNotFound,
+    Unavailable,
+)
 
 
 def put_in(transaction, session_id, **fields):
@@ -311,6 +319,19 @@ class TestLostFiles:
         three.touch()
         assert three.rows() == before
         check_invariants(three)
+
+    @pytest.mark.promise("P4")
+    @pytest.mark.parametrize("has_last_line", [True, False])
+    def test_a_file_whose_list_has_another_name_is_refused_with_its_line(self, three, has_last_line):
+        text = three.text().replace("tmux_sessions:", "tmux_session:").replace("note: mine", "note: yours")
+        if not has_last_line:
+            # As a program leaves it that loads and dumps YAML.
+            text = "".join(line for line in text.splitlines(True) if not line.startswith("#"))
+        three.write(text)
+        with pytest.raises(Damaged, match=r"line \d+: the key tmux_sessions is missing"):
+            three.touch()
+        assert three.text() == text
+        assert three.registry.view_to_show().problem is not None
 
     def test_a_lost_database_is_made_from_the_file_with_its_ids(self, three):
         rows, text = three.rows(), three.text()

@@ -377,3 +377,12 @@ def test_wait_returns_what_it_saw(fleet, monkeypatch) -> None:
     result = session.wait("idle", timeout=10)
     assert result is looks[-1]
     assert (result["activity"], result["version_tested"]) == ("idle", session.status()["version_tested"])
+
+
+def test_the_log_is_read_where_each_look_opens_the_database_anew(fleet, monkeypatch) -> None:
+    """On a read-only mount mam reads a database that nobody can change, and opens it for each look."""
+    fleet.init()
+    fleet.sessions.create("sleep", args=["1000"], name="one", wait=False)
+    registry = fleet._access.context.registry
+    monkeypatch.setattr(registry, "_close_if_replaced", registry.close)
+    assert [entry["verb"] for entry in fleet.sessions.log("one")] == ["create"]

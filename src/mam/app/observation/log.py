@@ -19,10 +19,13 @@ def log(
 ) -> list[dict[str, Any]]:
     """Return the newest entries, oldest first; with `target` those of one session, by id or any old name."""
     context.warn_of_root()
+    if context.registry.reader() is None:
+        return []
+    rows = context.view_to_show().rows
+    # The connection comes after the view, which may close an earlier one.
     connection = context.registry.reader()
     if connection is None:
         return []
-    rows = context.view_to_show().rows
     session_id = next((row.get("id") for row in rows if target in (row["name"], row.get("id"))), None)
     oldest = context.now() - since if since is not None else 0.0
     with database.errors(context.paths.db):

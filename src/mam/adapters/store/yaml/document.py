@@ -82,6 +82,9 @@ def read(text: bytes, path: str) -> Document | None:
     own_keys = ("schema_version", "updated_at", "agent_identities", SESSIONS)
     extra = {key: value for key, value in mapping.items() if key not in own_keys}
     plain = text.decode("utf-8", "replace")
+    if SESSIONS not in mapping and _has_other_content(plain, extra):
+        first_line = min(mapping.lines.values(), default=1)
+        raise yaml_text.Unusable(first_line, f"the key {SESSIONS} is missing", path)
     return Document(rows, dict(identities), extra, _split(plain, mapping, rows, path), is_cut(plain))
 
 
@@ -89,6 +92,13 @@ def is_cut(text: str) -> bool:
     """Tell whether mam's first line exists without the last; a program that drops comments drops both."""
     lines = text.splitlines()
     return any(line.startswith(_START) for line in lines) and LAST_LINE.rstrip() not in lines
+
+
+def _has_other_content(text: str, extra: dict[str, Any]) -> bool:
+    """Tell whether a file without sessions is an edit: it ends as mam ends it, or has another list."""
+    return LAST_LINE.rstrip() in text.splitlines() or any(
+        isinstance(value, list) and any(isinstance(item, dict) for item in value) for value in extra.values()
+    )
 
 
 def _is_identity(value: Any) -> bool:
