@@ -11,6 +11,7 @@ from mam.core.owner_rule import OWNER
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from mam.core.settings import Settings
 
@@ -30,7 +31,7 @@ def load_settings(root: str, environ: Mapping[str, str], warn: Callable[[str], N
 
 def files(root: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the paths of the user's settings file and of the root's."""
-    return _user_file(environ), os.path.join(root, "mam.toml")
+    return user_file(environ, "config.toml"), os.path.join(root, "mam.toml")
 
 
 def load_user_settings(environ: Mapping[str, str]) -> Settings:
@@ -38,7 +39,7 @@ def load_user_settings(environ: Mapping[str, str]) -> Settings:
     from mam.core.settings import Settings
 
     settings = Settings()
-    _load(settings, _user_file(environ), environ, of_root=False)
+    _load(settings, user_file(environ, "config.toml"), environ, of_root=False)
     return settings
 
 
@@ -55,14 +56,18 @@ def ignored_in_repository(
     )
 
 
-def _user_file(environ: Mapping[str, str]) -> str:
+def user_file(environ: Mapping[str, str], name: str) -> str:
+    """Return the path of a file in the user's configuration folder of mam."""
     home = environ.get("HOME") or os.path.expanduser("~")
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return os.path.join(config, "mam", "config.toml")
+    return os.path.join(config, "mam", name)
 
 
-def _load(settings: Settings, path: str, environ: Mapping[str, str], *, of_root: bool) -> list[str]:
-    """Apply the values of one file; return the keys that do not count in it."""
+def read_file(path: str, environ: Mapping[str, str], *, of_root: bool = False) -> bytes | None:
+    """Return a file with settings; None if there is none, and InvalidSettings if it cannot be used.
+
+    A file of the user's counts only if no other user could have written it.
+    """
     if os.path.exists(path) and not os.path.isfile(path):
         raise InvalidSettings(f"{path} is not a regular file", hint="remove it")
     try:
@@ -71,16 +76,41 @@ def _load(settings: Settings, path: str, environ: Mapping[str, str], *, of_root:
                 _check_owner(path, file.fileno(), environ)
             text = file.read(_LARGEST + 1)
     except FileNotFoundError:
-        return []
+        return None
     except OSError as error:
         raise InvalidSettings(f"{path} cannot be read: {error.strerror}") from error
     if len(text) > _LARGEST:
         raise InvalidSettings(f"{path} is too large for a settings file")
-    return _apply(settings, text, path, of_root=of_root)
+    return text
+
+
+def parse_toml(text: bytes, path: str) -> dict[str, Any]:
+    """Return the document of a file with settings; raise InvalidSettings, which names the line."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        raise _not_valid(path, error) from None
+
+
+def _not_valid(path: str, error: Exception) -> InvalidSettings:
+    return InvalidSettings(f"{path} is not valid TOML: {error}", hint="correct the line")
+
+
+def _load(settings: Settings, path: str, environ: Mapping[str, str], *, of_root: bool) -> list[str]:
+    """Apply the values of one file; return the keys that do not count in it."""
+    text = read_file(path, environ, of_root=of_root)
+    if text is None:
+        return []
+    try:
+        return settings.apply(parse_toml(text, path), path, of_root=of_root)
+    except (ValueError, RecursionError) as error:
+        raise _not_valid(path, error) from None
 
 
 def _check_owner(path: str, handle: int, environ: Mapping[str, str]) -> None:
-    """Refuse a file of the user's that another user could have written: it names programs to run."""
+    """Refuse a file of the user's that another user could have written: it may name programs to run."""
     danger = owners.danger_of([owners.look_at(path, handle)])
     if danger is None:
         return
@@ -88,12 +118,3 @@ def _check_owner(path: str, handle: int, environ: Mapping[str, str]) -> None:
     if danger.kind == OWNER and os.geteuid() == 0 and environ.get("SUDO_USER"):
         mend = "run mam without sudo, or with sudo -H, which takes the settings of root"
     raise InvalidSettings(message, hint=mend)
-
-
-def _apply(settings: Settings, text: bytes, path: str, *, of_root: bool) -> list[str]:
-    import tomllib
-
-    try:
-        return settings.apply(tomllib.loads(text.decode()), path, of_root=of_root)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSettings(f"{path} is not valid TOML: {error}", hint="correct the line") from None
