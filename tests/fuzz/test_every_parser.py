@@ -27,6 +27,7 @@ READERS = {
     "time.strptime",
     "bytes.fromhex",
     "yaml_text.parse",
+    "prices.parse",
     "_HEAD.unpack_from",
 }
 MODULES = {"tomllib", "csv", "configparser", "pickle", "plistlib", "xml", "email", "read_only_sqlite"}
@@ -72,6 +73,7 @@ TRIED: dict[str, list[str]] = {
     "test_command_line.py": ["surfaces.cli.verbs.job.event"],
     "test_files.py": [
         "app.context.settings",
+        "app.observation.prices",
         "core.command_end",
         "core.times",
         "adapters.store.files.job_files",

@@ -45,6 +45,7 @@ from mam.app.brokers import config as brokers
 from mam.app.context.context import Context
 from mam.app.context.settings import load_settings
 from mam.app.monitor import backup_removal
+from mam.app.observation import prices
 from mam.core import (
     command_end,
     command_template,
@@ -56,8 +57,10 @@ from mam.core import (
 )
 from mam.core.broker_address import Broker
 from mam.core.errors import MamError
+from mam.core.prices import cost
 from mam.core.settings import USER_ONLY, Settings
 from mam.core.team_plan import TeamPlan
+from mam.core.token_count import TokenCount
 
 JOB = "1f00ab42"
 
@@ -125,6 +128,37 @@ def _toml_value(value: Any) -> str:
 
 
 TOML = some.one_of(strange_documents([SETTINGS]).map(as_toml), damaged([as_toml(SETTINGS)]))
+
+
+PRICES: dict[str, Any] = {
+    "date": "2026-11-20",
+    "models": {
+        "gpt-5": {"input": 1.25, "output": 10, "cache_read": 0.125, "cache_write": 1.25},
+        "m": {"input": 1, "output": 2, "long": {"over": 200_000, "input": 2, "output": 3.5}},
+    },
+}
+COUNTS = [TokenCount(name, input=5, output=7, cache_read=300_000) for name in ("gpt-5", "m", "claude-opus-5")]
+
+
+@examples(60)
+@given(content=some.one_of(strange_documents([PRICES]).map(as_toml), damaged([as_toml(PRICES)])))
+@example(content=as_toml(PRICES))
+@example(content=b"models = " + b"[" * DEPTH)
+@example(content=b"[models.m]\ninput = 0x" + b"f" * 5000)
+def test_a_price_table_is_valid_or_a_warning(root, content):
+    user = Path(os.environ["HOME"]) / ".config" / "mam" / "prices.toml"
+    user.write_bytes(content)
+    warnings: list[str] = []
+    try:
+        with oracle.unchanged(user):
+            found = oracle.read(prices.load_prices, root.context.replace(warn=warnings.append))
+    finally:
+        user.unlink()
+    assert bool(warnings) == (found is None)
+    assert all(oracle.is_plain(text) for text in warnings)
+    for count in COUNTS:
+        usd = cost([count], found) if found else None
+        assert usd is None or 0 <= usd < 10**9
 
 
 @examples(60)
