@@ -89,7 +89,14 @@ CLAUDE_LINES: list[dict[str, Any]] = [
             "role": "assistant",
             "stop_reason": "end_turn",
             "content": [{"type": "text", "text": "done"}],
-            "usage": {"input_tokens": 11, "cache_read_input_tokens": 5, "output_tokens": 7},
+            "usage": {
+                "input_tokens": 11,
+                "cache_read_input_tokens": 5,
+                "cache_creation_input_tokens": 4,
+                "cache_creation": {"ephemeral_1h_input_tokens": 3},
+                "output_tokens": 7,
+                "speed": "standard",
+            },
         },
     },
     {"type": "system", "subtype": "turn_duration", "timestamp": _AT, "durationMs": 5},
@@ -115,7 +122,7 @@ def _codex(kind: str, **payload: Any) -> dict[str, Any]:
 _LIMIT = "You've hit your usage limit. Try again at Nov 15th, 2026 5:00 PM."
 CODEX_LINES: list[dict[str, Any]] = [
     _codex("session_meta", id=UUID, cwd=WORKSPACE, source="cli", thread_source="user", forked_from_id=UUID),
-    _codex("turn_context", model="gpt-6-codex", cwd=WORKSPACE),
+    _codex("turn_context", model="gpt-5-codex", cwd=WORKSPACE, service_tier="default"),
     _codex("event_msg", type="task_started", model_context_window=272000),
     _codex(
         "event_msg",
@@ -131,8 +138,8 @@ CODEX_LINES: list[dict[str, Any]] = [
         "event_msg",
         type="token_count",
         info={
-            "total_token_usage": {"input_tokens": 9, "output_tokens": 2},
-            "last_token_usage": {"input_tokens": 9},
+            "total_token_usage": {"input_tokens": 9, "cached_input_tokens": 4, "output_tokens": 2},
+            "last_token_usage": {"input_tokens": 9, "cached_input_tokens": 4, "output_tokens": 2},
             "model_context_window": 272000,
         },
     ),
@@ -155,8 +162,8 @@ GEMINI_LINES: list[dict[str, Any]] = [
         "type": "gemini",
         "content": "done",
         "thoughts": [],
-        "tokens": {"input": 11, "output": 7, "thoughts": 2},
-        "model": "gemini-3.8-flash",
+        "tokens": {"input": 11, "output": 7, "thoughts": 2, "cached": 4, "tool": 0},
+        "model": "gemini-2.5-pro",
     },
     {"id": "3", "timestamp": _AT, "type": "gemini", "content": "", "toolCalls": [{"name": "x"}]},
     {"id": "4", "timestamp": _AT, "type": "info", "content": "Request cancelled."},

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from tests.adapters.agents.hermes.test_kind import SCHEMA as HERMES_SCHEMA
+from tests.adapters.agents.hermes.test_kind import BY_MODEL, CACHE, SCHEMA
 from tests.adapters.agents.opencode.test_conversation_database import TABLES as OPENCODE_SCHEMA
 from tests.fuzz import agent_records as records
 from tests.fuzz import oracle
@@ -29,8 +29,12 @@ from mam.adapters.agents.codex import files as codex_files
 from mam.adapters.agents.gemini import files as gemini_files
 from mam.adapters.agents.gemini import record as gemini_record
 from mam.adapters.agents.kind import Screen, Transcript
+from mam.app.observation.prices import shipped_prices
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+from mam.core.prices import cost
 
+HERMES_SCHEMA = SCHEMA + CACHE + BY_MODEL
+PRICES = shipped_prices()
 PID = records.CLAUDE_STATE["pid"]
 
 
@@ -93,9 +97,15 @@ def check_transcript(read: Transcript | None, turns: int) -> None:
     assert len(read.turns) <= turns
     for turn in read.turns:
         assert isinstance(turn.text, str) and isinstance(turn.role, str) and isinstance(turn.at, str | None)
-    for number in (read.tokens_in, read.tokens_out, read.context, read.window):
+    for number in (
+        *(read.tokens_in, read.tokens_out, read.context, read.window),
+        *(read.tokens_cache_read, read.tokens_cache_write),
+    ):
         assert number is None or (type(number) is int and number >= 0)
     assert read.model is None or isinstance(read.model, str)
+    for count in read.token_counts or ():
+        assert count.model is None or isinstance(count.model, str)
+    assert cost(read.token_counts, PRICES) is None or 0 <= cost(read.token_counts, PRICES) < 10**12
 
 
 def _of_claude(path: Path, stores: dict[str, str]) -> None:
@@ -261,10 +271,18 @@ def strange_rows(
 
 def _opencode_rows(data: bytes, part: bytes) -> list[tuple[str, dict[str, Any]]]:
     text = data.decode("utf-8", "replace")
+    tokens = {"tokens_input": 11, "tokens_output": 7, "tokens_cache_read": 5, "tokens_cache_write": 2}
     return [
         (
             "session",
-            {"id": OPENCODE, "parent_id": None, "directory": WORKSPACE, "title": "t", "time_updated": 1},
+            {
+                "id": OPENCODE,
+                "parent_id": None,
+                "directory": WORKSPACE,
+                "title": "t",
+                "time_updated": 1,
+                **tokens,
+            },
         ),
         ("message", {"id": "m1", "session_id": OPENCODE, "time_created": 1000, "data": text}),
         (
@@ -300,6 +318,10 @@ def _hermes_rows(content: bytes) -> list[tuple[str, dict[str, Any]]]:
     }
     return [
         ("sessions", {**session, "cwd": WORKSPACE, "input_tokens": 3, "output_tokens": 4}),
+        (
+            "session_model_usage",
+            {"session_id": HERMES, "model": "gpt-5", "task": "", "input_tokens": 3, "output_tokens": 4},
+        ),
         (
             "sessions",
             {**session, "id": HERMES + "1", "end_reason": "new_session", "started_at": 0.5, "ended_at": 0.9},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mam.adapters.agents.jsonl import count, epoch, is_uuid, lines_since, parse, seconds, tail
+from mam.adapters.agents.jsonl import count, epoch, is_uuid, lines_since, parse, recorded, seconds, tail
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,17 @@ def test_absurd_times_are_none(value) -> None:
 def test_absurd_numbers_are_none(value) -> None:
     assert count(value) is None
     assert (count(0), count(200_000)) == (0, 200_000)
+
+
+@pytest.mark.parametrize("value", [-1, 10**400, 1.5, True, "1", [], {}])
+def test_a_recorded_number_that_is_none_is_an_error_and_not_zero(value) -> None:
+    with pytest.raises(ValueError, match="tokens is no number"):
+        recorded({"tokens": value}, "tokens")
+    assert (recorded({"tokens": 5}, "tokens"), recorded({"tokens": None}, "tokens"), recorded({}, "x")) == (
+        5,
+        0,
+        0,
+    )
 
 
 def test_an_id_with_more_text_is_no_id() -> None:

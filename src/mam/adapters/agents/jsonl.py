@@ -78,3 +78,12 @@ def seconds(milliseconds: object) -> float | None:
 def count(value: object) -> int | None:
     """Return a number of tokens; None for anything else."""
     return value if type(value) is int and 0 <= value < _MOST else None
+
+
+def recorded(values: dict[str, Any], name: str) -> int:
+    """Return a recorded number of tokens, 0 where there is none. Raises ValueError for anything else."""
+    value = values.get(name)
+    number = 0 if value is None else count(value)
+    if number is None:
+        raise ValueError(f"{name} is no number of tokens")
+    return number

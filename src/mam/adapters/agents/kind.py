@@ -13,13 +13,14 @@ from mam.core.activity import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from mam.adapters.agents.box_contents import BoxContents
     from mam.adapters.agents.dialog_options import Choices
     from mam.core.activity import Evidence
     from mam.core.terminal_cells import Cell, StyledScreen
+    from mam.core.token_count import TokenCount
 
 
 class Attachment:
@@ -226,20 +227,25 @@ class HookEvent:
 
 
 class Turn:
-    """One message of a transcript: its role (`user` or `assistant`), its text, and its time if recorded."""
+    """One message of a transcript: its role (`user` or `assistant`), its text, and its time if recorded.
 
-    __slots__ = ("at", "role", "text")
+    `last_text` is what an agent wrote after its last tool call, a part of `text`.
+    """
+
+    __slots__ = ("at", "last_text", "role", "text")
 
     def __init__(self, role: str, text: str, at: str | None = None) -> None:
         self.role = role
         self.text = text
         self.at = at
+        self.last_text = text
 
 
 def add_turn(turns: list[Turn], role: str, text: str, at: object) -> None:
     """Add a message to the turns; the parts of an answer before and after tool calls become one turn."""
     if turns and turns[-1].role == role == "assistant":
         turns[-1].text += "\n" + text
+        turns[-1].last_text = text
     else:
         turns.append(Turn(role, text, at if isinstance(at, str) else None))
 
@@ -248,17 +254,34 @@ class Transcript:
     """The end of a transcript: its last turns, the model and the tokens.
 
     `tokens_in` and `tokens_out` count the whole conversation where the agent records totals; otherwise they
-    count the part that mam has read. `context` is the number of tokens of the last request, `window` is how
-    many tokens fit into one. None means unknown.
+    count the part that mam has read. Of `tokens_in`, `tokens_cache_read` were read from the cache of the
+    provider, and `tokens_cache_write` written to it. `context` is the number of tokens of the last request,
+    `window` is how many tokens fit into one. None means unknown.
+
+    `token_counts` has all requests of the conversation with their models, for what they cost. It is None
+    where the record does not tell, and where mam has read only a part of it.
     """
 
-    __slots__ = ("context", "model", "tokens_in", "tokens_out", "turns", "window")
+    __slots__ = (
+        "context",
+        "model",
+        "token_counts",
+        "tokens_cache_read",
+        "tokens_cache_write",
+        "tokens_in",
+        "tokens_out",
+        "turns",
+        "window",
+    )
 
     def __init__(self, turns: list[Turn], **facts: Any) -> None:
         self.turns = turns
         self.model: str | None = facts.get("model")
         self.tokens_in: int | None = facts.get("tokens_in")
         self.tokens_out: int | None = facts.get("tokens_out")
+        self.tokens_cache_read: int | None = facts.get("tokens_cache_read")
+        self.tokens_cache_write: int | None = facts.get("tokens_cache_write")
+        self.token_counts: Sequence[TokenCount] | None = facts.get("token_counts")
         self.context: int | None = facts.get("context")
         self.window: int | None = facts.get("window")
 

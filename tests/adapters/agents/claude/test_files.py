@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mam.adapters.agents.claude import transcript as transcript_reader
 from mam.adapters.agents.claude.files import project_key
 from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.delete_files import remove
@@ -349,6 +350,76 @@ class TestReadTranscript:
             file.write(b"\n" + content.replace(b"early", b"later"))
         transcript = KIND.read_transcript(ident, "/w", store.stores, 9)
         assert transcript.turns[0].text == "later"
+
+
+def counted(ident, model="claude-opus-5-5", **usage):
+    usage = {"input_tokens": 10, "output_tokens": 7, **usage}
+    message = {"id": ident, "model": model, "content": [], "usage": usage}
+    return {"type": "assistant", "message": message, "timestamp": STAMP}
+
+
+class TestTokenCounts:
+    def counts(self, store, *entries, raw=b""):
+        ident = store.write("/w", user("x"), *entries, raw=raw)
+        counts = KIND.read_transcript(ident, "/w", store.stores, 0).token_counts
+        if counts is None:
+            return None
+        names = ("model", "input", "output", "cache_read", "cache_write", "cache_write_1h")
+        return [tuple(getattr(count, name) for name in names) for count in counts]
+
+    def test_each_answer_counts_once_by_its_own_model(self, store) -> None:
+        written = {
+            "cache_creation_input_tokens": 900,
+            "cache_creation": {"ephemeral_5m_input_tokens": 800, "ephemeral_1h_input_tokens": 100},
+            "cache_read_input_tokens": 5000,
+            "speed": "standard",
+            "service_tier": "standard",
+            "inference_geo": "not_available",
+        }
+        entries = [counted("msg_1", output_tokens=1), counted("msg_1"), counted("msg_2", "other", **written)]
+        side = {**counted("msg_3"), "isSidechain": True}
+        assert self.counts(store, *entries, side) == [
+            ("claude-opus-5-5", 10, 7, 0, 0, 0),
+            ("other", 10, 7, 5000, 800, 100),
+        ]
+
+    def test_the_figures_say_how_much_the_cache_had(self, store) -> None:
+        used = {"cache_creation_input_tokens": 900, "cache_read_input_tokens": 5000}
+        ident = store.write("/w", counted("msg_1", **used), counted("msg_2"))
+        transcript = KIND.read_transcript(ident, "/w", store.stores, 0)
+        assert (transcript.tokens_in, transcript.tokens_cache_read, transcript.tokens_cache_write) == (
+            5920,
+            5000,
+            900,
+        )
+
+    @pytest.mark.parametrize(
+        "special", [{"speed": "fast"}, {"service_tier": "priority"}, {"inference_geo": "us"}, {"speed": []}]
+    )
+    def test_a_request_with_another_price_has_no_model(self, store, special) -> None:
+        assert self.counts(store, counted("msg_1", **special))[0][0] is None
+
+    @pytest.mark.parametrize(
+        "usage",
+        [
+            {"input_tokens": "10"},
+            {"output_tokens": -1},
+            {"cache_read_input_tokens": 2**60},
+            {"cache_creation": {"ephemeral_1h_input_tokens": 5}},
+            {"cache_creation_input_tokens": 5, "cache_creation": {"ephemeral_1h_input_tokens": []}},
+        ],
+    )
+    def test_damaged_numbers_make_all_of_it_unknown(self, store, usage) -> None:
+        assert self.counts(store, counted("msg_1"), counted("msg_2", **usage)) is None
+
+    def test_a_damaged_line_may_be_that_of_a_request(self, store) -> None:
+        assert self.counts(store, counted("msg_1"), raw=b'{"type": "assistant", "mess\n') is None
+        assert self.counts(store, counted("msg_1"), raw=b'{"type": "assistant", "mess') is not None
+
+    def test_the_end_of_a_large_transcript_is_a_part(self, store, monkeypatch) -> None:
+        monkeypatch.setattr(transcript_reader, "_LARGEST", 1000)
+        assert self.counts(store, counted("msg_1")) is not None
+        assert self.counts(store, user("y" * 1000), counted("msg_1")) is None
 
 
 class TestIdentity:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mam.adapters.agents.codex import transcript as transcript_reader
 from mam.adapters.agents.codex.kind import Codex
 from mam.adapters.agents.delete_files import remove
 from mam.core.errors import IllegalTransition
@@ -280,6 +281,16 @@ class TestTranscript:
         assert KIND.read_transcript(ident, "/w", store.stores, 0).turns == []
         assert KIND.read_transcript(str(uuid.uuid4()), "/w", store.stores, 2) is None
 
+    def test_tokens_of_the_cache(self, store) -> None:
+        total = {"input_tokens": 22, "cached_input_tokens": 12, "cache_write_input_tokens": 3}
+        ident = store.write("/w", event("token_count", info={"total_token_usage": total}))
+        transcript = KIND.read_transcript(ident, "/w", store.stores, 0)
+        assert (transcript.tokens_in, transcript.tokens_cache_read, transcript.tokens_cache_write) == (
+            22,
+            12,
+            3,
+        )
+
     def test_figures_of_a_wrong_type_are_ignored(self, store) -> None:
         ident = store.write(
             "/w",
@@ -296,3 +307,83 @@ class TestTranscript:
             None,
             None,
         )
+
+
+def totals(total, last=None, **more):
+    """Return a line with the totals and the last request, each as (input, cached, output)."""
+
+    def usage(numbers):
+        return dict(zip(("input_tokens", "cached_input_tokens", "output_tokens"), numbers, strict=True))
+
+    info = {"total_token_usage": {**usage(total), **more}, "last_token_usage": usage(last or total) | more}
+    return event("token_count", info=info)
+
+
+def turn_of(model, **more):
+    return line("turn_context", {"model": model, **more})
+
+
+class TestTokenCounts:
+    def counts(self, store, *entries, raw=b"", **meta):
+        ident = store.write("/w", *entries, raw=raw, **meta)
+        counts = KIND.read_transcript(ident, "/w", store.stores, 0).token_counts
+        if counts is None:
+            return None
+        names = ("model", "input", "cache_read", "cache_write", "output", "is_one_request")
+        return [tuple(getattr(count, name) for name in names) for count in counts]
+
+    def test_each_request_counts_once_by_the_model_of_its_turn(self, store) -> None:
+        entries = [
+            turn_of("gpt-5"),
+            totals((10, 0, 2)),
+            totals((10, 0, 2)),
+            event("token_count", info=None),
+            turn_of("gpt-5-mini", service_tier="default"),
+            totals((30, 15, 5), (20, 15, 3)),
+        ]
+        assert self.counts(store, *entries) == [
+            ("gpt-5", 10, 0, 0, 2, True),
+            ("gpt-5-mini", 5, 15, 0, 3, True),
+        ]
+
+    def test_what_was_written_to_the_cache_is_a_part_of_the_input(self, store) -> None:
+        assert self.counts(store, turn_of("m"), totals((10, 4, 2), cache_write_input_tokens=5)) == [
+            ("m", 1, 4, 5, 2, True)
+        ]
+
+    def test_totals_that_grew_by_more_than_a_request_are_several(self, store) -> None:
+        entries = [turn_of("m"), totals((10, 0, 2)), totals((50, 0, 9), (20, 0, 3))]
+        assert self.counts(store, *entries)[1] == ("m", 40, 0, 0, 7, False)
+
+    def test_several_requests_of_several_models_are_unknown(self, store) -> None:
+        entries = [turn_of("m"), totals((10, 0, 2)), turn_of("n"), totals((50, 0, 9), (20, 0, 3))]
+        assert self.counts(store, *entries) is None
+
+    def test_totals_of_before_the_rollout_are_unknown(self, store) -> None:
+        entries = [turn_of("m"), totals((1000, 0, 20), (10, 0, 2)), totals((1010, 0, 22), (10, 0, 2))]
+        assert self.counts(store, *entries) is None
+
+    @pytest.mark.parametrize("entry", [turn_of("m", service_tier="priority"), turn_of(3), STARTED])
+    def test_a_turn_of_another_price_or_without_a_model(self, store, entry) -> None:
+        assert self.counts(store, entry, totals((10, 0, 2))) == [(None, 10, 0, 0, 2, True)]
+
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            totals((5, 0, 1)),
+            totals((20, 30, 1)),
+            totals(("20", 0, 1)),
+            totals((-20, 0, 1)),
+            event("token_count", info={"total_token_usage": []}),
+        ],
+    )
+    def test_totals_that_contradict_themselves_are_unknown(self, store, entry) -> None:
+        assert self.counts(store, turn_of("m"), totals((10, 0, 2)), entry) is None
+
+    def test_a_damaged_line_may_be_that_of_another_model(self, store) -> None:
+        entries = [turn_of("m"), totals((10, 0, 2))]
+        assert self.counts(store, *entries, raw=b'{"type": "turn_context", "pay\n') is None
+
+    def test_the_end_of_a_large_rollout_is_a_part(self, store, monkeypatch) -> None:
+        monkeypatch.setattr(transcript_reader, "_LARGEST", 1000)
+        assert self.counts(store, turn_of("m"), totals((10, 0, 2))) is None

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.agents.delete_files import remove
+from mam.adapters.agents.gemini import record
 from mam.adapters.agents.gemini.kind import Gemini
 
 KIND = Gemini()
@@ -445,6 +446,37 @@ class TestTranscript:
         transcript = KIND.read_transcript(store.chat(user("a"), odd), WORKSPACE, store.stores, 9)
         assert [turn.text for turn in transcript.turns] == ["a", "words"]
         assert (transcript.model, transcript.tokens_in, transcript.tokens_out) == (None, 0, 0)
+
+    def test_each_request_counts_by_its_own_model(self, store) -> None:
+        tokens = {"input": 100, "cached": 60, "output": 7, "thoughts": 2, "tool": 5}
+        ident = store.chat(user("a"), model("x"), model("y", tokens=tokens, model="gemini-2.5-pro"))
+        transcript = KIND.read_transcript(ident, WORKSPACE, store.stores, 0)
+        assert (transcript.tokens_in, transcript.tokens_cache_read) == (111, 60)
+        assert transcript.tokens_cache_write is None
+        assert [
+            (count.model, count.input, count.cache_read, count.output) for count in transcript.token_counts
+        ] == [("gemini-3.8-flash", 11, 0, 9), ("gemini-2.5-pro", 45, 60, 9)]
+
+    def test_what_was_taken_back_was_paid(self, store) -> None:
+        kept, gone = user("kept"), user("gone")
+        for back in ({"$rewindTo": gone["id"]}, {"$set": {"messages": [CONTEXT, kept]}}):
+            transcript = KIND.read_transcript(
+                store.chat(kept, gone, model("x"), back), WORKSPACE, store.stores, 0
+            )
+            assert transcript.tokens_in is None
+            assert len(transcript.token_counts) == 1
+
+    @pytest.mark.parametrize("tokens", [{"input": "11"}, {"output": -1}, {"input": 5, "cached": 6}])
+    def test_damaged_numbers_make_the_cost_unknown(self, store, tokens) -> None:
+        ident = store.chat(user("a"), model("x"), model("y", tokens=tokens))
+        assert KIND.read_transcript(ident, WORKSPACE, store.stores, 0).token_counts is None
+
+    def test_a_damaged_line_or_a_part_makes_the_cost_unknown(self, store, monkeypatch) -> None:
+        ident = store.chat(user("a"), model("x"), raw=b'{"id": "1", "type": "gem\n')
+        assert KIND.read_transcript(ident, WORKSPACE, store.stores, 0).token_counts is None
+        ident = store.chat(user("a"), model("x"))
+        monkeypatch.setattr(record, "_LARGEST", 100)
+        assert KIND.read_transcript(ident, WORKSPACE, store.stores, 0).token_counts is None
 
     def test_without_a_chat_there_is_no_transcript(self, store) -> None:
         assert KIND.read_transcript(str(uuid.uuid4()), WORKSPACE, store.stores, 9) is None

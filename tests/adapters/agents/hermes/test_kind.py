@@ -304,6 +304,64 @@ class TestRecord:
         assert KIND.read_transcript("20261115_120000_ffffff", "/w", store.stores, 3) is None
 
 
+# Versions differ: some record the cache, and some also the tokens of each model.
+CACHE = """
+alter table sessions add column cache_read_tokens integer default 0;
+alter table sessions add column cache_write_tokens integer default 0;
+"""
+BY_MODEL = """
+create table session_model_usage (session_id text, model text, task text default '',
+    api_call_count integer default 0, input_tokens integer default 0, output_tokens integer default 0,
+    cache_read_tokens integer default 0, cache_write_tokens integer default 0);
+"""
+SUM = {"input_tokens": 30, "output_tokens": 14, "cache_read_tokens": 200, "cache_write_tokens": 5}
+
+
+class TestTokenCounts:
+    def used(self, store, ident, model, *numbers, calls=2, task=""):
+        store.database.execute(
+            "insert into session_model_usage values (?, ?, ?, ?, ?, ?, ?, ?)",
+            (ident, model, task, calls, *numbers),
+        )
+
+    def read(self, store, ident):
+        return KIND.read_transcript(ident, "/w", store.stores, 0)
+
+    def test_a_version_without_the_table_does_not_tell_the_models(self, store) -> None:
+        store.database.executescript(CACHE)
+        transcript = self.read(store, store.session(1, **SUM))
+        assert (transcript.tokens_in, transcript.tokens_cache_read, transcript.tokens_cache_write) == (
+            235,
+            200,
+            5,
+        )
+        assert transcript.token_counts is None
+
+    def test_the_tokens_of_each_model(self, store) -> None:
+        store.database.executescript(CACHE + BY_MODEL)
+        ident, other = store.session(1, **SUM), store.session(2)
+        self.used(store, ident, "m", 10, 7, 100, 0)
+        self.used(store, ident, "n", 20, 7, 100, 5, calls=1)
+        self.used(store, ident, "small", 3, 1, 0, 0, task="title")
+        self.used(store, other, "m", 1, 1, 1, 1)
+        names = ("model", "input", "output", "cache_read", "cache_write", "is_one_request")
+        counts = self.read(store, ident).token_counts
+        assert [tuple(getattr(count, name) for name in names) for count in counts] == [
+            ("m", 10, 7, 100, 0, False),
+            ("n", 20, 7, 100, 5, True),
+            ("small", 3, 1, 0, 0, False),
+        ]
+
+    @pytest.mark.parametrize(
+        "numbers", [(29, 14, 200, 5), (31, 14, 200, 5), ("x", 14, 200, 5), (30, 14, 200, -5)]
+    )
+    def test_what_is_not_all_is_unknown(self, store, numbers) -> None:
+        store.database.executescript(CACHE + BY_MODEL)
+        ident = store.session(1, **SUM)
+        self.used(store, ident, "m", *numbers)
+        assert self.read(store, ident).token_counts is None
+
+
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4000])
 def test_a_damaged_database_shows_nothing(tmp_path, content) -> None:
     (tmp_path / "state.db").write_bytes(content)

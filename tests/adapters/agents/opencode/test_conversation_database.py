@@ -299,3 +299,62 @@ class TestTranscript:
         store.add(ONE)
         store.say(ONE, "user", "x" * 2000, "short")
         assert [turn.text for turn in KIND.read_transcript(ONE, "/w", store.stores, 5).turns] == ["short"]
+
+
+# The tokens of one answer, as its conversation has them.
+SUM = {"tokens_input": 11, "tokens_output": 7, "tokens_cache_read": 5, "tokens_cache_write": 2}
+
+
+class TestTokenCounts:
+    def counts(self, store):
+        counts = KIND.read_transcript(ONE, "/w", store.stores, 0).token_counts
+        if counts is None:
+            return None
+        names = ("model", "input", "output", "cache_read", "cache_write")
+        return [tuple(getattr(count, name) for name in names) for count in counts]
+
+    def test_each_answer_counts_by_its_own_model(self, store) -> None:
+        store.add(ONE, **{name: 2 * number for name, number in SUM.items()})
+        store.add(TWO)
+        store.say(ONE, "user", "first", tokens={"input": 1000})
+        store.say(ONE, "assistant", "one", **answer())
+        store.say(ONE, "assistant", "two", **answer(providerID="anthropic", modelID="claude-opus-5"))
+        store.say(ONE, "assistant", error={}, tokens={"input": 0, "cache": {}})
+        store.say(TWO, "assistant", "elsewhere", **answer())
+        counts = self.counts(store)
+        assert counts[:2] == [("fake/m", 11, 7, 5, 2), ("anthropic/claude-opus-5", 11, 7, 5, 2)]
+        assert counts[2:] == [(None, 0, 0, 0, 0)]
+        transcript = KIND.read_transcript(ONE, "/w", store.stores, 0)
+        assert (transcript.tokens_in, transcript.tokens_cache_read, transcript.tokens_cache_write) == (
+            36,
+            10,
+            4,
+        )
+
+    def test_answers_that_are_not_all_are_unknown(self, store) -> None:
+        store.add(ONE, **{**SUM, "tokens_reasoning": 1})
+        store.say(ONE, "assistant", "one", **answer())
+        assert self.counts(store) is None
+
+    @pytest.mark.parametrize(
+        "raw",
+        [
+            b"{",
+            b"\xff",
+            "[]",
+            json.dumps({"role": "assistant", **answer(tokens={"input": "11", "output": 7})}),
+            json.dumps({"role": "assistant", **answer(tokens={"input": 11.0, "output": 7})}),
+            json.dumps({"role": "assistant", **answer(tokens={"input": [], "output": 7})}),
+        ],
+    )
+    def test_damaged_answers_make_the_cost_unknown(self, store, raw) -> None:
+        store.add(ONE, **{name: 2 * number for name, number in SUM.items()})
+        store.say(ONE, "assistant", "one", **answer())
+        store.say(ONE, "assistant", "two", raw=raw)
+        assert self.counts(store) is None
+
+    def test_of_a_long_conversation_all_answers_count(self, store) -> None:
+        store.add(ONE, **{name: 300 * number for name, number in SUM.items()})
+        for _ in range(300):
+            store.say(ONE, "assistant", "one", **answer())
+        assert len(self.counts(store)) == 300

@@ -5,7 +5,7 @@ A transcript may be huge, so this reads only complete lines at its end, or beyon
 
 from __future__ import annotations
 
-from mam.adapters.agents.jsonl import count, epoch, lines_since, parse, tail
+from mam.adapters.agents.jsonl import count, epoch, lines_since, parse, recorded, tail
 from mam.adapters.agents.kind import Transcript, add_turn
 from mam.core.activity import IDLE, WORKING, Evidence
 
@@ -15,27 +15,40 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Turn
+    from mam.core.token_count import TokenCount
+
+    # What one answer used, and its model.
+    Used = tuple[dict[str, Any], str | None]
 
 # A turn with its attachments takes some 100 KB.
 _LARGEST = 8 * 1024 * 1024
 _TAIL = 256 * 1024
 _WINDOW, _LARGE_WINDOW = 200_000, 1_000_000
-_IN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_IN = ("input_tokens", _WRITTEN, _READ)
+# What the record says of an answer at the list price. Other values, such as `fast`, have another price.
+_AT_LIST_PRICE = {
+    "speed": (None, "standard"),
+    "service_tier": (None, "standard"),
+    "inference_geo": (None, "", "global", "not_available"),
+}
 
 
 def read(path: str, most: int) -> Transcript | None:
     """Return the last turns and the figures from the end of a transcript; None if it cannot be read."""
     try:
-        lines, _ = tail(path, _LARGEST)
+        lines, is_whole = tail(path, _LARGEST)
     except OSError:
         return None
     turns: list[Turn] = []
-    usage_by_answer: dict[str, dict[str, Any]] = {}
+    used_by_answer: dict[str, Used] = {}
     model = None
     for line in lines:
         if b'"user"' not in line and b'"assistant"' not in line:
             continue
         entry = parse(line)
+        # A damaged line may be that of a request.
+        is_whole = is_whole and bool(entry)
         if entry.get("isSidechain") or entry.get("isMeta"):
             continue
         _add_turn(turns, entry)
@@ -48,9 +61,14 @@ def read(path: str, most: int) -> Transcript | None:
             model = message.get("model") if isinstance(message.get("model"), str) else model
             if isinstance(message.get("usage"), dict):
                 # An answer has one line per block, and each line repeats the usage of the answer.
-                usage_by_answer[str(message.get("id"))] = message["usage"]
-    figures = _figures(list(usage_by_answer.values()), model)
-    return Transcript(turns[-most:] if most else [], model=model, **figures)
+                used_by_answer[str(message.get("id"))] = message["usage"], model
+    used = list(used_by_answer.values())
+    return Transcript(
+        turns[-most:] if most else [],
+        model=model,
+        token_counts=_token_counts(used) if is_whole else None,
+        **_figures([usage for usage, _ in used], model),
+    )
 
 
 def _add_turn(turns: list[Turn], entry: dict[str, Any]) -> None:
@@ -69,9 +87,35 @@ def _figures(usages: list[dict[str, Any]], model: str | None) -> dict[str, int |
     return {
         "tokens_in": sum(_sum(usage, _IN) for usage in usages),
         "tokens_out": sum(_sum(usage, ("output_tokens",)) for usage in usages),
+        "tokens_cache_read": sum(_sum(usage, (_READ,)) for usage in usages),
+        "tokens_cache_write": sum(_sum(usage, (_WRITTEN,)) for usage in usages),
         "context": context,
         "window": _LARGE_WINDOW if is_large else _WINDOW,
     }
+
+
+def _token_counts(used: list[Used]) -> list[TokenCount] | None:
+    """Return the tokens of each answer; None if the record of one is damaged."""
+    try:
+        return [_token_count(usage, model) for usage, model in used]
+    except ValueError:
+        return None
+
+
+def _token_count(usage: dict[str, Any], model: str | None) -> TokenCount:
+    from mam.core.token_count import TokenCount
+
+    written, details = recorded(usage, _WRITTEN), usage.get("cache_creation")
+    hour = recorded(details, "ephemeral_1h_input_tokens") if isinstance(details, dict) else 0
+    has_list_price = all(usage.get(name) in usual for name, usual in _AT_LIST_PRICE.items())
+    return TokenCount(
+        model if has_list_price else None,
+        input=recorded(usage, "input_tokens"),
+        output=recorded(usage, "output_tokens"),
+        cache_read=recorded(usage, _READ),
+        cache_write=written - hour,
+        cache_write_1h=hour,
+    )
 
 
 def _sum(usage: dict[str, Any], names: tuple[str, ...]) -> int:

@@ -11,17 +11,18 @@ import os
 import time
 
 from mam.adapters.agents.gemini import files
-from mam.adapters.agents.jsonl import count, epoch, lines_since, parse, tail
+from mam.adapters.agents.jsonl import count, epoch, lines_since, parse, recorded, tail
 from mam.adapters.agents.kind import Transcript, add_turn
 from mam.adapters.agents.open_regular import open_regular_file
 from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from mam.adapters.agents.kind import Turn
+    from mam.core.token_count import TokenCount
 
 _LARGEST = 8 * 1024 * 1024
 _LOG_TAIL = 256 * 1024
@@ -207,25 +208,58 @@ def _has_prompt_of(path: str, prompt: Prompt) -> bool:
 def read_transcript(path: str, most: int) -> Transcript | None:
     """Return the last turns and the figures from the end of a chat file; None if it cannot be read."""
     try:
-        lines, _ = tail(path, _LARGEST)
+        lines, is_whole = tail(path, _LARGEST)
     except OSError:
         return None
     # Gemini writes a message again when it grows, and a list of messages replaces all before it.
     messages: dict[str, dict[str, Any]] = {}
+    # What was taken back was paid all the same.
+    paid: dict[str, dict[str, Any]] = {}
     for line in lines:
         entry = parse(line)
+        is_whole = is_whole and bool(entry)
         remaining = files.messages_in(entry)
         if remaining is not None:
             messages = {str(message.get("id")): message for message in remaining}
+            paid |= messages
         elif isinstance(entry.get("$rewindTo"), str):
             ids = list(messages)
             end = ids.index(entry["$rewindTo"]) if entry["$rewindTo"] in ids else 0
             messages = {ident: messages[ident] for ident in ids[:end]}
         elif isinstance(entry.get("id"), str):
-            messages[entry["id"]] = entry
+            messages[entry["id"]] = paid[entry["id"]] = entry
     shown = [message for message in messages.values() if files.is_of_conversation(message)]
     turns = _turns(shown)
-    return Transcript(turns[-most:] if most else [], **_figures(shown))
+    return Transcript(
+        turns[-most:] if most else [],
+        token_counts=_token_counts(paid.values()) if is_whole else None,
+        **_figures(shown),
+    )
+
+
+def _token_counts(messages: Iterable[dict[str, Any]]) -> list[TokenCount] | None:
+    """Return the tokens of each request; None if the record of one is damaged."""
+    try:
+        return [
+            _token_count(message, message["tokens"])
+            for message in messages
+            if message.get("type") == "gemini" and isinstance(message.get("tokens"), dict)
+        ]
+    except ValueError:
+        return None
+
+
+def _token_count(message: dict[str, Any], tokens: dict[str, Any]) -> TokenCount:
+    from mam.core.token_count import TokenCount
+
+    model, cached = message.get("model"), recorded(tokens, "cached")
+    return TokenCount(
+        model if isinstance(model, str) else None,
+        # What tools of the provider added to the prompt has a number of its own.
+        input=recorded(tokens, "input") - cached + recorded(tokens, "tool"),
+        output=recorded(tokens, "output") + recorded(tokens, "thoughts"),
+        cache_read=cached,
+    )
 
 
 def _turns(messages: list[dict[str, Any]]) -> list[Turn]:
@@ -246,6 +280,7 @@ def _figures(messages: list[dict[str, Any]]) -> dict[str, Any]:
         figures |= {
             "tokens_in": sum(_count(item, "input") for item in tokens),
             "tokens_out": sum(_count(item, "output") + _count(item, "thoughts") for item in tokens),
+            "tokens_cache_read": sum(_count(item, "cached") for item in tokens),
             "context": _count(tokens[-1], "input"),
             "window": _WINDOW,
         }

@@ -12,7 +12,7 @@ import json
 import os
 import re
 
-from mam.adapters.agents.jsonl import count, seconds
+from mam.adapters.agents.jsonl import count, recorded, seconds
 from mam.adapters.agents.kind import Transcript, Turn
 from mam.adapters.agents.open_regular import open_regular_file
 from mam.adapters.agents.read_only_sqlite import Unreadable, query
@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+    from mam.core.token_count import TokenCount
 
 HOME, SOURCE = "HERMES_HOME", "HERMES_SESSION_SOURCE"
 ID = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9a-f]{6,32}\Z")
@@ -33,6 +35,10 @@ _LONGEST_TEXT = 256 * 1024
 _REPLACED = ("new_session", "compression", "branched")
 _RESUMED_OTHER = "resumed_other"
 _INTERRUPTED = "Operation interrupted."
+# The tokens of a conversation; in `input_tokens` is nothing of the cache. Older versions have only some.
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+# The table with the tokens of each model. Versions without it do not tell whether there were several.
+_BY_MODEL = "session_model_usage"
 # Hermes writes the row of the next conversation after the end of the one before, by the same clock.
 _NEXT = """select id, started_at, ended_at, end_reason from sessions
     where id != ? and started_at >= ? and (source = ? or parent_session_id = ?)
@@ -184,23 +190,59 @@ def _texts(content: object) -> Iterator[str]:
 
 def read_transcript(conversation: str, stores: Mapping[str, str], turns: int) -> Transcript | None:
     """Return the last turns, and the model and the tokens from the row of the conversation."""
-    facts = "select model, input_tokens, output_tokens from sessions where id = ?"
     messages = """select role, substr(content, 1, ?) as content, timestamp from messages
         where session_id = ? and active = 1 and role in ('user', 'assistant') and content != ''
         order by timestamp desc, id desc limit ?"""
     try:
-        sessions = _query(stores, facts, conversation)
+        sessions = _query(stores, "select * from sessions where id = ?", conversation)
         rows = _query(stores, messages, _LONGEST_TEXT, conversation, max(0, turns)) if sessions else []
+        counts = _token_counts(conversation, stores, dict(sessions[0])) if sessions else None
     except Unreadable:
         return None
     if not sessions:
         return None
     newest_first = [Turn(str(row["role"]), str(row["content"]), _stamp(row["timestamp"])) for row in rows]
+    facts = dict(sessions[0])
+    tokens_in, read, written = (count(facts.get(name)) for name in (_TOKENS[0], *_TOKENS[2:]))
     return Transcript(
         newest_first[::-1],
-        model=sessions[0]["model"],
-        tokens_in=count(sessions[0]["input_tokens"]),
-        tokens_out=count(sessions[0]["output_tokens"]),
+        model=facts.get("model"),
+        tokens_in=None if tokens_in is None else tokens_in + (read or 0) + (written or 0),
+        tokens_out=count(facts.get("output_tokens")),
+        tokens_cache_read=read,
+        tokens_cache_write=written,
+        token_counts=counts,
+    )
+
+
+def _token_counts(
+    conversation: str, stores: Mapping[str, str], totals: dict[str, Any]
+) -> list[TokenCount] | None:
+    """Return the tokens of each model; None if Hermes has not recorded those of all. Raises Unreadable.
+
+    The table also has the requests of side tasks, such as a title. The totals do not have these.
+    """
+    if not _query(stores, "select 1 from sqlite_master where type = 'table' and name = ?", _BY_MODEL):
+        return None
+    sql = f"select * from {_BY_MODEL} where session_id = ?"  # noqa: S608
+    used = [dict(row) for row in _query(stores, sql, conversation)]
+    try:
+        counts = [_token_count(row) for row in used]
+        own = [row for row in used if not row.get("task")]
+        is_whole = all(sum(recorded(row, name) for row in own) == recorded(totals, name) for name in _TOKENS)
+    except ValueError:
+        return None
+    return counts if is_whole else None
+
+
+def _token_count(used: dict[str, Any]) -> TokenCount:
+    from mam.core.token_count import TokenCount
+
+    model, requests = used.get("model"), used.get("api_call_count")
+    return TokenCount(
+        model if isinstance(model, str) else None,
+        **{name.removesuffix("_tokens"): recorded(used, name) for name in _TOKENS},
+        is_one_request=requests == 1,
     )
 
 

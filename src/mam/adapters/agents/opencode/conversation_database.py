@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from mam.adapters.agents.jsonl import count, parse, seconds
+from mam.adapters.agents.jsonl import count, parse, recorded, seconds
 from mam.adapters.agents.kind import Transcript, add_turn
 from mam.adapters.agents.read_only_sqlite import Unreadable, query
 from mam.core.activity import IDLE, Evidence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Turn
+    from mam.core.token_count import TokenCount
 
 DATA, DATABASE = "XDG_DATA_HOME", "OPENCODE_DB"
 ID = re.compile(r"ses_[0-9A-Za-z]{8,64}\Z")
@@ -30,6 +31,14 @@ _LONGEST_TEXT = 256 * 1024
 # After an answer that ends like this, the turn continues or may continue.
 _GOES_ON = ("tool-calls", "unknown")
 _IN_MEMORY = ":memory:"
+# The tokens of a conversation, by the names of their columns, and where the tokens of an answer have them.
+_TOKENS = {
+    "tokens_input": "$.tokens.input",
+    "tokens_output": "$.tokens.output",
+    "tokens_reasoning": "$.tokens.reasoning",
+    "tokens_cache_read": "$.tokens.cache.read",
+    "tokens_cache_write": "$.tokens.cache.write",
+}
 
 
 def stores_of(environ: Mapping[str, str]) -> dict[str, str]:
@@ -147,11 +156,11 @@ def _messages(
 
 def read_transcript(conversation: str, stores: Mapping[str, str], most: int) -> Transcript | None:
     """Return the last turns, the model of the last answer, and the tokens of the whole conversation."""
-    facts = """select tokens_input, tokens_output, tokens_reasoning, tokens_cache_read, tokens_cache_write
-        from session where id = ?"""
+    facts = f"select {', '.join(_TOKENS)} from session where id = ?"  # noqa: S608
     try:
         rows = _query(stores, facts, conversation)
         messages = _messages(conversation, stores, "time_created > ?", 0) if rows else []
+        counts = _token_counts(conversation, stores, dict(rows[0])) if rows else None
     except Unreadable:
         return None
     if not rows:
@@ -165,7 +174,45 @@ def read_transcript(conversation: str, stores: Mapping[str, str], most: int) -> 
         model=_last_value(messages, _model),
         tokens_in=_sum(tokens["tokens_input"], tokens["tokens_cache_read"], tokens["tokens_cache_write"]),
         tokens_out=_sum(tokens["tokens_output"], tokens["tokens_reasoning"]),
+        tokens_cache_read=count(tokens["tokens_cache_read"]),
+        tokens_cache_write=count(tokens["tokens_cache_write"]),
         context=_last_value(messages, _context),
+        token_counts=counts,
+    )
+
+
+def _token_counts(
+    conversation: str, stores: Mapping[str, str], totals: dict[str, Any]
+) -> list[TokenCount] | None:
+    """Return the tokens of each answer; None if they are not those of the whole conversation.
+
+    A fork has the answers of the conversation that it copies, and opencode of some versions forgets what it
+    removes. Then the totals differ. Raises Unreadable.
+    """
+    columns = ", ".join(f"json_extract(data, '{path}') as {name}" for name, path in _TOKENS.items())
+    sql = f"""select json_extract(data, '$.providerID') as provider, json_extract(data, '$.modelID') as model,
+        {columns} from message where session_id = ? and
+        case when typeof(data) = 'text' and length(data) <= ? and json_valid(data)
+        then json_extract(data, '$.role') = 'assistant' else 0 end"""  # noqa: S608
+    answers = [dict(row) for row in _query(stores, sql, conversation, _LONGEST)]
+    try:
+        counts = [_token_count(answer) for answer in answers]
+        sums = {name: sum(recorded(answer, name) for answer in answers) for name in _TOKENS}
+        is_whole = all(sums[name] == recorded(totals, name) for name in _TOKENS)
+    except ValueError:
+        return None
+    return counts if is_whole else None
+
+
+def _token_count(answer: dict[str, Any]) -> TokenCount:
+    from mam.core.token_count import TokenCount
+
+    return TokenCount(
+        _model({"providerID": answer["provider"], "modelID": answer["model"]}),
+        input=recorded(answer, "tokens_input"),
+        output=recorded(answer, "tokens_output") + recorded(answer, "tokens_reasoning"),
+        cache_read=recorded(answer, "tokens_cache_read"),
+        cache_write=recorded(answer, "tokens_cache_write"),
     )
 
 
