@@ -12,6 +12,8 @@ import mam
 from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.system import process
 
+# What a listing does not show, it does not load.
+OF_COSTS = {"mam.app.observation.prices", "mam.core.prices", "mam.core.token_count", "tomllib"}
 HEAVY = {"rich", "pydantic", "yaml", "paho", "textual", "mcp", "shtab"}
 DEAR = {
     "argparse",
@@ -60,6 +62,7 @@ def test_a_listing_imports_nothing_heavy(run, workspace, arguments):
         loaded = modules_after(workspace, *arguments)
     assert "mam.app.observation.ls" in loaded or "--names" in arguments
     assert not {name for name in loaded if name.split(".")[0] in HEAVY}
+    assert not loaded & OF_COSTS
     assert not loaded & (DEAR if "--json" in arguments else DEAR | DEAR_TO_PEOPLE)
 
 

@@ -237,10 +237,11 @@ class Sessions(VerbGroup):
 
     @reading
     def transcript(self, target: str, *, turns: int = 20) -> Document:
-        """Return the last turns of a session's transcript, with model and tokens.
+        """Return the last turns of a session's transcript, with model, tokens and cost.
 
-        `{session, conversation, turns: [{role, text, at}], model, tokens_in, tokens_out, context, window,
-        context_percent}`; a value that the transcript does not have is None.
+        `{session, conversation, turns: [{role, text, at}], model, tokens_in, tokens_out, tokens_cache_read,
+        tokens_cache_write, context, window, context_percent, cost_usd}`; a value that the transcript does not
+        have is None.
         """
         from mam.app.observation.transcript import transcript
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.app.observation.ls import describe
-from mam.app.observation.transcript import usage
+from mam.app.observation.transcript import usage_and_last_words
 from mam.app.observation.versions import runs_tested_version
 
 TYPE_CHECKING = False
@@ -28,10 +28,11 @@ def look(context: Context, target: str) -> dict[str, Any]:
 
 
 def add_details(context: Context, entry: dict[str, Any]) -> dict[str, Any]:
-    """Add the version of the program, the model and the tokens to a session as `ls` lists it."""
+    """Add the version of the program, the usage and the last words to a session as `ls` lists it."""
     row: Row = entry  # type: ignore[assignment]  # it has every field of the row
     entry["agent_version"] = row["pane"].get("version")
     is_ours = context.may_look
     entry["version_tested"] = runs_tested_version(context, row) if is_ours else None
-    entry["usage"] = usage(context, row) if is_ours else None
+    (facts,) = usage_and_last_words(context, [row]) if is_ours else [{"usage": None, "last_words": None}]
+    entry.update(facts)
     return entry

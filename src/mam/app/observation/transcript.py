@@ -1,17 +1,26 @@
-"""The conversation of a session as its agent recorded it: last turns, model, tokens. Reads only."""
+"""The conversation of a session as its agent recorded it: last turns, model, tokens, cost. Reads only."""
 
 from __future__ import annotations
 
 from mam.app.observation import conversations
+from mam.app.observation.prices import load_prices
 from mam.core.errors import NoTranscript
+from mam.core.prices import cost
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from mam.adapters.agents.kind import Transcript
     from mam.app.context.context import Context
+    from mam.core.prices import PriceTable
     from mam.core.session_row import Row
+
+_LAST_WORDS = 200
+# The agent's last words are in one of this many turns: several prompts may wait for an answer.
+_TURNS = 20
 
 
 def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
@@ -26,13 +35,25 @@ def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
             hint=f"mam read {row['name']} shows its screen",
         )
     last_turns = [{"role": turn.role, "text": turn.text, "at": turn.at} for turn in record.turns]
-    return {"session": row["name"], "conversation": conversation, "turns": last_turns, **_figures(record)}
+    figures = _figures(record, load_prices(context))
+    return {"session": row["name"], "conversation": conversation, "turns": last_turns, **figures}
 
 
-def usage(context: Context, row: Row) -> dict[str, Any] | None:
-    """Return the model, the tokens and how full the context is; None without a readable transcript."""
-    record = _read(context, row, conversations.open_conversation(context, row), 0)
-    return _figures(record) if record is not None else None
+def usage_and_last_words(context: Context, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return for each row `usage` and `last_words`; both are None without a readable transcript.
+
+    `usage` is the model, the tokens, what they cost, and how full the context is. Each transcript is read
+    once, and the price table once for all rows.
+    """
+    table = load_prices(context)
+    facts: list[dict[str, Any]] = []
+    for row in rows:
+        record = _read(context, row, conversations.open_conversation(context, row), _TURNS)
+        if record is None:
+            facts.append({"usage": None, "last_words": None})
+        else:
+            facts.append({"usage": _figures(record, table), "last_words": _last_words(record)})
+    return facts
 
 
 def _read(context: Context, row: Row, conversation: str | None, turns: int) -> Transcript | None:
@@ -42,13 +63,24 @@ def _read(context: Context, row: Row, conversation: str | None, turns: int) -> T
     return context.kind(row["agent"]).read_transcript(conversation, row["workspace"], stores, turns)
 
 
-def _figures(record: Transcript) -> dict[str, Any]:
+def _figures(record: Transcript, table: PriceTable | None) -> dict[str, Any]:
     percent = round(100 * record.context / record.window, 1) if record.context and record.window else None
     return {
         "model": record.model,
         "tokens_in": record.tokens_in,
         "tokens_out": record.tokens_out,
+        "tokens_cache_read": record.tokens_cache_read,
+        "tokens_cache_write": record.tokens_cache_write,
         "context": record.context,
         "window": record.window,
         "context_percent": percent,
+        "cost_usd": cost(record.token_counts, table) if table is not None else None,
     }
+
+
+def _last_words(record: Transcript) -> str | None:
+    """Return what the agent wrote last, as one line."""
+    text = next((turn.last_text for turn in reversed(record.turns) if turn.role == "assistant"), "")
+    # Twice the length, as the blanks between paragraphs become one.
+    words = " ".join(one_line(text.strip(), 2 * _LAST_WORDS).split())
+    return one_line(words, _LAST_WORDS) or None

@@ -102,6 +102,8 @@ def details(session: Mapping[str, Any], paint: Paint) -> list[str]:
         ("version", _version(session)),
         ("tmux", _tmux(session)),
         ("model", figures(session.get("usage") or {}) or clean(session.get("model"))),
+        ("cost", _cost(session.get("usage") or {})),
+        ("last words", clean(session.get("last_words"))),
         ("resume", resume(session) + ("" if session.get("resumable") else "  (cannot be resumed)")),
         ("attention", paint(clean(session.get("attention")), "red") if session.get("attention") else EMPTY),
         *((key, clean(session.get(key))) for key in ("job", "drift", "parent")),
@@ -189,6 +191,13 @@ def figures(usage: Mapping[str, Any]) -> str:
     if usage.get("context_percent") is not None:
         parts.append(f"context {usage['context_percent']:g} %")
     return ", ".join(parts)
+
+
+def _cost(usage: Mapping[str, Any]) -> str:
+    cost = usage.get("cost_usd")
+    if cost is not None:
+        return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
+    return EMPTY if usage.get("tokens_in") is None else "unknown"
 
 
 def _action(session: Mapping[str, Any]) -> str:
