@@ -131,13 +131,37 @@ class TestStart:
     def test_more_output_than_it_may_have_ends_it(self, more):
         before = descriptors()
         child = begin("head -c 200000 /dev/zero; exec sleep 600", **more)
-        with pytest.raises(child_process.OutOfTime):
+        with pytest.raises(child_process.TooMuchOutput) as caught:
             child.finish(3600, most=100_000)
+        assert set(caught.value.out) == {0}
+        assert len(caught.value.out) > 100_000
         assert not is_running(child.pid)
         assert descriptors() == before
 
     def test_as_much_output_as_it_may_have(self, more):
         assert begin("head -c 1000 /dev/zero", **more).finish(10, most=1000).out == bytes(1000)
+
+    @pytest.mark.parametrize("is_closed", [True, False])
+    def test_a_descriptor_that_can_be_read_cancels_it(self, is_closed, more):
+        before = descriptors()
+        child = begin("exec sleep 600", **more)
+        cancel, end = os.pipe()
+        if is_closed:
+            os.close(end)
+        else:
+            os.write(end, b"!")
+        with pytest.raises(child_process.OutOfTime):
+            child.finish(3600, cancel=cancel)
+        assert not is_running(child.pid)
+        for handle in [cancel] if is_closed else [cancel, end]:
+            os.close(handle)
+        assert descriptors() == before
+
+    def test_a_descriptor_that_is_quiet_does_not(self, more):
+        cancel, end = os.pipe()
+        assert begin("echo over", **more).finish(10, cancel=cancel).out == b"over\n"
+        os.close(cancel)
+        os.close(end)
 
     def test_only_its_own_variables(self, more):
         answer = child_process.start(["/usr/bin/env"], {"A": "b"}, **more).finish(10)

@@ -40,7 +40,16 @@ class Answer:
 
 
 class OutOfTime(Exception):
-    """The process did not end in time, or printed too much."""
+    """The process did not end in time, printed too much, or was cancelled."""
+
+
+class TooMuchOutput(OutOfTime):
+    """The process printed more than it may; `out` is what was read of its output."""
+
+    def __init__(self, out: bytes) -> None:
+        """Store the bytes."""
+        super().__init__()
+        self.out = out
 
 
 class Child:
@@ -57,17 +66,24 @@ class Child:
         self._status: int | None = None
 
     def finish(
-        self, timeout: float, data: bytes = b"", *, most: int | None = None, last_seconds: float = 0.0
+        self,
+        timeout: float,
+        data: bytes = b"",
+        *,
+        most: int | None = None,
+        last_seconds: float = 0.0,
+        cancel: int | None = None,
     ) -> Answer:
         """Write data to the process, read its outputs, reap it, and close what `start` opened.
 
-        Raises OutOfTime after the timeout, and for more than `most` bytes. After any failure the process
-        has been ended. A process that has closed its outputs gets at least `last_seconds` to end.
+        Raises OutOfTime after the timeout, TooMuchOutput for more than `most` bytes, and OutOfTime as soon as
+        the descriptor `cancel` can be read or its other end is closed. After any failure the process has been
+        ended. A process that has closed its outputs gets at least `last_seconds` to end.
         """
         deadline = monotonic() + timeout
         ends, self._ends = self._ends, (_NONE, _NONE, _NONE)
         try:
-            out, err = _exchange(*ends, data, deadline, most)
+            out, err = _exchange(*ends, data, deadline, most=most, cancel=cancel)
             status = self.wait(max(last_seconds, deadline - monotonic()))
         except BaseException:
             self.end()
@@ -285,13 +301,13 @@ def _spawn_apart(
 
 
 def _exchange(
-    feed: int, out: int, err: int, data: bytes, deadline: float, most: int | None
+    feed: int, out: int, err: int, data: bytes, deadline: float, *, most: int | None, cancel: int | None
 ) -> tuple[bytes, bytes]:
     """Write and read until both outputs end; close the three descriptors in any case."""
     chunks: dict[int, list[bytes]] = {end: [] for end in (out, err) if end != _NONE}
     open_ends = set(chunks)
     poller = select.poll()
-    for end in chunks:
+    for end in (*chunks, *(() if cancel is None else (cancel,))):
         poller.register(end, select.POLLIN)
     if data and feed != _NONE:
         os.set_blocking(feed, False)
@@ -303,7 +319,7 @@ def _exchange(
     total = 0
     try:
         while open_ends - {feed}:
-            for end, _ in _wait(poller, deadline):
+            for end, _ in _wait(poller, deadline, cancel):
                 if end == feed:
                     rest = _write(feed, rest)
                     is_over = not rest
@@ -317,17 +333,17 @@ def _exchange(
                     open_ends.discard(end)
                     os.close(end)
             if most is not None and total > most:
-                raise OutOfTime
+                raise TooMuchOutput(b"".join(chunks.get(out, ())))
     finally:
         for end in open_ends:
             os.close(end)
     return b"".join(chunks.get(out, ())), b"".join(chunks.get(err, ()))
 
 
-def _wait(poller: select.poll, deadline: float) -> list[tuple[int, int]]:
+def _wait(poller: select.poll, deadline: float, cancel: int | None) -> list[tuple[int, int]]:
     remaining = deadline - monotonic()
     ready = poller.poll(max(0.0, remaining) * 1000)
-    if not ready and remaining <= 0:
+    if (not ready and remaining <= 0) or any(end == cancel for end, _ in ready):
         raise OutOfTime
     return ready
 
