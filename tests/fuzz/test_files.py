@@ -33,6 +33,7 @@ from tests.fuzz.command import run
 import mam
 from mam.adapters.agents.catalogue import kind
 from mam.adapters.agents.kind import Attachment, Launch, Request
+from mam.adapters.git import head as git_head
 from mam.adapters.git import parse as git_parse
 from mam.adapters.mqtt.connection import Connection
 from mam.adapters.store.files import exec_files, team_presets
@@ -546,6 +547,17 @@ def test_an_answer_of_git_is_read(answer):
     oracle.read(git_parse.status, answer)
     oracle.read(git_parse.submodules, answer)
     oracle.read(git_parse.lines, answer)
+
+
+@examples(60)
+@given(content=damaged([b"ref: refs/heads/main\n", b"1f00" * 10 + b"\n", b"gitdir: /a/.git/worktrees/x\n"]))
+@example(content=b"ref: refs/heads/a\nb")
+@example(content=b"gitdir: \0")
+def test_the_files_of_a_git_folder_are_read(content):
+    found = oracle.read(git_head.parse_head, content)
+    assert found is None or bool(found.branch) != bool(found.commit)
+    named = oracle.read(git_head.parse_git_file, content)
+    assert named is None or (named and b"\0" not in named)
 
 
 @examples(60)

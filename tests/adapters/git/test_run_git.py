@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes import is_running
-from tests.waiting import wait_until
+from tests.waiting import SECONDS, wait_until
 
 from mam.adapters.git.error_translation import GitMissing
 from mam.adapters.git.run_git import Program, clean_environment
@@ -125,3 +125,45 @@ def test_what_stays_in_the_background_is_not_waited_for(tmp_path) -> None:
     child = int((tmp_path / "child").read_text(encoding="utf-8"))
     assert is_running(child)
     os.kill(child, signal.SIGKILL)
+
+
+class TestRead:
+    """The first bytes of a command that only reads."""
+
+    def test_all_or_the_first_bytes(self, repo, env) -> None:
+        def read(most):
+            return Program(env).read(str(repo.top), "cat-file", "-p", "HEAD:file", seconds=SECONDS, most=most)
+
+        assert [read(5), read(4), read(0)] == [(b"text\n", False), (b"text", True), (b"", True)]
+
+    def test_a_failure_is_an_error_of_ours(self, repo, env, tmp_path) -> None:
+        for place in (repo.top, tmp_path / "gone"):
+            with pytest.raises(Refused):
+                Program(env).read(str(place), "rev-parse", "gone", seconds=SECONDS, most=100)
+        with pytest.raises(GitMissing):
+            Program({"PATH": str(tmp_path)}).read(str(repo.top), "status", seconds=SECONDS, most=100)
+
+    @pytest.mark.parametrize("slow", ["config", "status"])
+    def test_the_time_is_for_both_runs_of_git(self, tmp_path, slow) -> None:
+        run = f"sleep 60 & echo $! > {tmp_path}/child; wait"
+        env = script(tmp_path, f'case "$*" in *{slow}*) {run};; *config*) exit 1;; esac')
+        with pytest.raises(TimedOut, match=rf"^git {slow} did not end within 0.3 s$"):
+            Program(env).read("/", "status", seconds=0.3, most=100)
+        child = int((tmp_path / "child").read_text(encoding="utf-8"))
+        wait_until(lambda: not is_running(child), "the end of what git started")
+
+    def test_what_is_printed_without_end_is_cut(self, tmp_path) -> None:
+        env = script(tmp_path, 'case "$*" in *config*) exit 1; esac; exec cat /dev/zero')
+        assert Program(env).read("/", "status", seconds=SECONDS, most=10) == (bytes(10), True)
+
+    def test_settings_without_end_are_an_error(self, tmp_path) -> None:
+        """A filter that is not seen would run."""
+        env = script(tmp_path, f'case "$*" in *config*) exec cat /dev/zero; esac; touch {tmp_path}/ran')
+        with pytest.raises(Refused, match="too many programs"):
+            Program(env).read("/", "status", seconds=SECONDS, most=10)
+        assert not (tmp_path / "ran").exists()
+
+    def test_errors_without_end_are_not_kept(self, tmp_path) -> None:
+        env = script(tmp_path, "yes fatal: no | head -n 100000 >&2; exit 128")
+        with pytest.raises(Refused, match="git gave no reason"):
+            Program(env).read("/", "status", seconds=SECONDS, most=10)

@@ -2,27 +2,29 @@
 
 git runs nothing that a repository names: no hook, filter or file monitor, and it fetches nothing. The outputs
 go to files and not through pipes. A process that a filter of the user leaves in the background keeps the
-outputs open, so reading a pipe would wait for that process.
+outputs open, so reading a pipe would wait for that process. `Program.read` has a pipe all the same: it takes
+only the first bytes, and not for long.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from tempfile import TemporaryFile
 from threading import current_thread, main_thread
-from time import sleep
+from time import monotonic, sleep
 
 from mam.adapters.git import repository_settings
 from mam.adapters.git.error_translation import GitMissing, from_stderr, is_temporary
 from mam.adapters.system import child_process
-from mam.core.errors import TimedOut, Unavailable
+from mam.core.errors import Refused, TimedOut, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import FrameType
-    from typing import IO, Any
+    from typing import Any
 
 READ_SECONDS = 30.0
 # Enough for a checkout of a large repository with the user's filters.
@@ -67,6 +69,8 @@ _WITHOUT_FILES = frozenset(
     }
 )
 _WORKTREE_LIST, _CONFIG = ("worktree", "list"), "config"
+# More settings than `read` looks through. Their names would not fit into the arguments of a program either.
+_MOST_SETTINGS = 1 << 20
 
 
 class Answer:
@@ -133,22 +137,59 @@ class Program:
         for place in (repo, also):
             if place is None or (place is also and not os.path.isdir(place)):
                 continue
-            answer = self._repeated(place, repository_settings.LIST_PROGRAMS, [], self._read)
-            parse = repository_settings.scoped_settings
-            if answer.status == _USAGE:
-                arguments = repository_settings.LIST_PROGRAMS_WITHOUT_SCOPE
-                answer = self._repeated(place, arguments, [], self._read)
-                parse = repository_settings.unscoped_settings
-            if answer.status not in (0, 1):
-                raise from_stderr(answer.err, place)
-            settings += parse(answer.out)
+            settings += _settings(place, partial(self._repeated, place, options=[], seconds=self._read))
         return repository_settings.switched_off(settings)
+
+    def read(
+        self, repo: str, *arguments: str, seconds: float, most: int, cancel: int | None = None
+    ) -> tuple[bytes, bool]:
+        """Return the first bytes that a git command prints, and whether there are more; it must only read.
+
+        There are more if git prints more than `most` bytes. All of it takes at most so many seconds, with the
+        look at the settings. git is then killed at once with what it started, because a command that only
+        reads leaves nothing to remove. When the descriptor `cancel` can be read, or its other end is closed,
+        the time is over. Raises TimedOut, GitMissing, and Refused if git fails; git's words are not kept.
+        """
+        deadline = monotonic() + seconds
+
+        def output(arguments: tuple[str, ...], options: list[str], most: int) -> tuple[Answer, bool]:
+            remaining = max(0.0, deadline - monotonic())
+            try:
+                return self._first_output(_argv(repo, options, arguments), remaining, most, cancel)
+            except child_process.OutOfTime:
+                raise TimedOut(f"git {arguments[0]} did not end within {seconds:g} s") from None
+
+        def listing(arguments: tuple[str, ...]) -> Answer:
+            answer, is_cut = output(arguments, [], _MOST_SETTINGS)
+            if is_cut:
+                raise Refused(f"the settings of {repo} name too many programs")
+            return answer
+
+        options = repository_settings.switched_off(_settings(repo, listing))
+        answer, is_cut = output(arguments, options, most)
+        if answer.status:
+            raise from_stderr(answer.err, repo)
+        return answer.out, is_cut
+
+    def _first_output(
+        self, argv: list[str], seconds: float, most: int, cancel: int | None
+    ) -> tuple[Answer, bool]:
+        # What git says of errors is not read: a repository could make that long.
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            child = _start(argv, self._environ, child_process.PIPE, nowhere)
+        finally:
+            os.close(nowhere)
+        try:
+            answer = child.finish(seconds, most=most, cancel=cancel)
+        except child_process.TooMuchOutput as cut:
+            return Answer(0, cut.out[:most], ""), True
+        return _answer(answer.status, answer.out, b""), False
 
     def _repeated(self, repo: str, arguments: tuple[str, ...], options: list[str], seconds: float) -> Answer:
         pause = _SHORTEST_PAUSE
         while True:
-            argv = ["git", "-C", repo, *repository_settings.ALWAYS_OFF, *options, *arguments]
-            answer = self._once(argv, seconds, arguments)
+            answer = self._once(_argv(repo, options, arguments), seconds, arguments)
             if answer.status != 128 or pause > _LONGEST_PAUSE or not is_temporary(answer.err):
                 return answer
             sleep(pause)
@@ -156,12 +197,7 @@ class Program:
 
     def _once(self, argv: list[str], seconds: float, arguments: tuple[str, ...]) -> Answer:
         with TemporaryFile() as out, TemporaryFile() as err:
-            try:
-                child = _start(argv, self._environ, out, err)
-            except FileNotFoundError as cause:
-                raise GitMissing("git is not on PATH", hint="install git, or leave out --worktree") from cause
-            except OSError as cause:
-                raise Unavailable(f"git cannot be started: {cause.strerror}") from cause
+            child = _start(argv, self._environ, out.fileno(), err.fileno())
             try:
                 status = child.wait(seconds)
             except child_process.OutOfTime:
@@ -173,13 +209,9 @@ class Program:
             except BaseException:
                 child.end(_GRACE_SECONDS)
                 raise
-            if status is None:
-                raise Unavailable(
-                    "mam does not know how git ended: another part of this program collected its status"
-                )
             out.seek(0)
             err.seek(0)
-            return Answer(status, out.read(), err.read().decode("utf-8", "replace"))
+            return _answer(status, out.read(), err.read())
 
     def _checked(
         self,
@@ -193,6 +225,30 @@ class Program:
         if answer.status not in accept:
             raise from_stderr(answer.err, repo)
         return answer
+
+
+def _argv(repo: str, options: list[str], arguments: tuple[str, ...]) -> list[str]:
+    return ["git", "-C", repo, *repository_settings.ALWAYS_OFF, *options, *arguments]
+
+
+def _answer(status: int | None, out: bytes, err: bytes) -> Answer:
+    if status is None:
+        raise Unavailable(
+            "mam does not know how git ended: another part of this program collected its status"
+        )
+    return Answer(status, out, err.decode("utf-8", "replace"))
+
+
+def _settings(place: str, ask: Callable[[tuple[str, ...]], Answer]) -> list[tuple[str, str, str]]:
+    """Return the settings of a place that `switched_off` reads; `ask` gets the answer of git there."""
+    answer = ask(repository_settings.LIST_PROGRAMS)
+    parse = repository_settings.scoped_settings
+    if answer.status == _USAGE:
+        answer = ask(repository_settings.LIST_PROGRAMS_WITHOUT_SCOPE)
+        parse = repository_settings.unscoped_settings
+    if answer.status not in (0, 1):
+        raise from_stderr(answer.err, place)
+    return parse(answer.out)
 
 
 def _touches_no_files(arguments: tuple[str, ...]) -> bool:
@@ -214,10 +270,11 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**env, **_OWN}
 
 
-def _start(
-    argv: list[str], environ: Mapping[str, str], out: IO[bytes], err: IO[bytes]
-) -> child_process.Child:
-    """Start git. A Ctrl-C before the pid is known would leave git running, so it is raised after that."""
+def _start(argv: list[str], environ: Mapping[str, str], out: int, err: int) -> child_process.Child:
+    """Start git, or raise GitMissing or Unavailable.
+
+    A Ctrl-C before the pid is known would leave git running, so it is raised after that.
+    """
     interrupts: list[tuple[int, FrameType | None]] = []
     before = signal.getsignal(signal.SIGINT)
     defers = callable(before) and current_thread() is main_thread()
@@ -225,8 +282,12 @@ def _start(
         signal.signal(signal.SIGINT, lambda number, frame: interrupts.append((number, frame)))
     child = None
     try:
-        child = child_process.start(argv, environ, session=True, out=out.fileno(), err=err.fileno())
+        child = child_process.start(argv, environ, session=True, out=out, err=err)
         return child
+    except FileNotFoundError as cause:
+        raise GitMissing("git is not on PATH", hint="install git, or leave out --worktree") from cause
+    except OSError as cause:
+        raise Unavailable(f"git cannot be started: {cause.strerror}") from cause
     finally:
         if defers:
             signal.signal(signal.SIGINT, before)
