@@ -292,3 +292,29 @@ def test_only_a_version_can_be_untested(version, tested, shown) -> None:
     session = {"name": "one", "agent_version": version, "version_tested": tested}
     lines = render_sessions.details(session, paint())
     assert any("mam was not tested with it" in line for line in lines) is shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"changed_files": 0}, "main, no changed files"),
+        ({"changed_files": 1}, "main, 1 changed file"),
+        ({"changed_files": 3}, "main, 3 changed files"),
+        ({"changed_files": 1000, "changed_more": True}, "main, more than 1000 changed files"),
+        ({"changed_files": None}, "main, changed files unknown"),
+        (
+            {"branch": "1f00ab4", "detached": True, "changed_files": 0},
+            "detached at 1f00ab4, no changed files",
+        ),
+        ({"branch": "a\x1b[2Jb"}, "a[2Jb, no changed files"),
+    ],
+)
+def test_the_branch_and_the_changed_files(fields, shown) -> None:
+    summary = {"branch": "main", "detached": False, "changed_files": 0, "changed_more": False, **fields}
+    lines = render_sessions.details({"name": "one", "git": summary}, paint())
+    assert f"  git              {shown}" in lines
+
+
+def test_no_line_for_git_outside_of_a_work_tree() -> None:
+    for session in ({"name": "one"}, {"name": "one", "git": None}):
+        assert not any(line.startswith("  git ") for line in render_sessions.details(session, paint()))

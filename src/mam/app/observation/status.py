@@ -28,11 +28,22 @@ def look(context: Context, target: str) -> dict[str, Any]:
 
 
 def add_details(context: Context, entry: dict[str, Any]) -> dict[str, Any]:
-    """Add the version of the program, the usage and the last words to a session as `ls` lists it."""
+    """Add the program's version, the usage, the last words and the git branch to a session as listed."""
     row: Row = entry  # type: ignore[assignment]  # it has every field of the row
     entry["agent_version"] = row["pane"].get("version")
     is_ours = context.may_look
     entry["version_tested"] = runs_tested_version(context, row) if is_ours else None
     (facts,) = usage_and_last_words(context, [row]) if is_ours else [{"usage": None, "last_words": None}]
     entry.update(facts)
+    entry["git"] = _git(context, row) if is_ours else None
     return entry
+
+
+def _git(context: Context, row: Row) -> dict[str, Any] | None:
+    """Return the branch and the number of changed files of the session's worktree, or of its workspace."""
+    # Imported here: threads and temporary files are slow to import, and not every root is ours.
+    from mam.app.observation.git_summaries import GitSummaries
+
+    directory = (row.get("worktree") or {}).get("path") or row["workspace"]
+    found = GitSummaries(context.environ).refresh_now([directory])[directory]
+    return found._asdict() if found is not None else None

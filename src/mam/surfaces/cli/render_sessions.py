@@ -97,6 +97,7 @@ def details(session: Mapping[str, Any], paint: Paint) -> list[str]:
             paint(activity(session), _ACTIVITY_STYLES.get(str(session.get("activity")))) + _source(session),
         ),
         *((key, clean(session.get(key), 2000)) for key in ("agent", "role", "workspace", "id")),
+        ("git", git(session.get("git") or {})),
         ("command", " ".join(clean(word) for word in session.get("start_command") or []) or EMPTY),
         ("permissions", clean(session.get("permissions"))),
         ("version", _version(session)),
@@ -198,6 +199,21 @@ def _cost(usage: Mapping[str, Any]) -> str:
     if cost is not None:
         return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
     return EMPTY if usage.get("tokens_in") is None else "unknown"
+
+
+def git(summary: Mapping[str, Any]) -> str:
+    """Return the branch and the number of changed files: `main, 3 changed files`."""
+    if not summary.get("branch"):
+        return EMPTY
+    count = summary.get("changed_files")
+    if count is None:
+        changes = "changed files unknown"
+    elif not count:
+        changes = "no changed files"
+    else:
+        more = "more than " if summary.get("changed_more") else ""
+        changes = f"{more}{count} changed file{'' if count == 1 else 's'}"
+    return f"{'detached at ' if summary.get('detached') else ''}{clean(summary['branch'])}, {changes}"
 
 
 def _action(session: Mapping[str, Any]) -> str:
