@@ -84,6 +84,8 @@ class ReasonCode(StrEnum):
     PARKED_WHILE_TYPED = "parked_while_typed"
     # It is unconfirmed: the state was restored, and what became of the message since the copy is not known.
     RESTORED = "restored"
+    # It is unconfirmed: the agent had it in its queue, and ended.
+    ENDED_IN_QUEUE = "ended_in_queue"
 
 
 class Reason(str):
@@ -105,6 +107,13 @@ NOT_TRIED = Reason("it waits its turn", ReasonCode.NOT_TRIED)
 ASKING = Reason("the agent reports that it is waiting for a person", ReasonCode.ASKING)
 RESTORED = Reason(
     "the state was restored, and nothing tells whether the agent has it; look: mam read", ReasonCode.RESTORED
+)
+ENDED_IN_QUEUE = Reason(
+    "the agent ended with this text in its queue, and never got it; send it again", ReasonCode.ENDED_IN_QUEUE
+)
+ENDED_AFTER_QUEUE = Reason(
+    "the agent ended, and nothing tells whether it took this text from its queue; look: mam read",
+    ReasonCode.ENDED_IN_QUEUE,
 )
 STOPPING = Reason("it is being stopped", ReasonCode.STOPPING)
 

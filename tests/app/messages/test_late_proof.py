@@ -1,10 +1,17 @@
 """A receipt is corrected when its proof comes late, and no proof serves two messages."""
 
+import json
+import os
+import signal
+from pathlib import Path
+
 import pytest
 from tests.app.team_desk import QUICK, said
 
-from mam.adapters.agents.practice import Practice
+from mam.adapters.agents.practice import STORE, Practice
 from mam.adapters.store.tables import messages
+from mam.adapters.system import process
+from mam.app.context.liveness import identity_of
 from mam.app.messages import delivery, late_proof, receipt_proof
 from mam.app.messages import send as sending
 from mam.app.observation.hook_intake import take_in
@@ -162,3 +169,110 @@ def test_a_message_of_an_older_launch_is_not_proven_by_a_new_conversation(
     fleet.sessions.wait("one", "idle", timeout=15)
     late_proof.correct_receipts(fleet._access.context)
     assert [state for _, state, _ in states(fleet)] == ["unconfirmed"]
+
+
+LOST = "the agent ended with this text in its queue, and never got it; send it again"
+
+
+@pytest.fixture
+def busy(fleet, session):
+    """The session in a turn that does not end by itself, with two messages in its queue."""
+    fleet.messages.send(session.id, "/hang", command=True)
+    session.wait("working", timeout=15)
+    for text in ("second", "third"):
+        assert session.send(text)["state"] == "queued"
+    return session
+
+
+def states_of_queue(fleet):
+    return [
+        (message["text"], message["state"], message["evidence"], message["reason"])
+        for message in fleet.messages.inbox("one")
+        if message["text"] in ("second", "third")
+    ]
+
+
+def kill_agent(session, until):
+    identity = identity_of(session.row)
+    os.kill(identity.pid, signal.SIGKILL)
+    until(lambda: not process.is_alive(identity))
+
+
+def test_a_queued_message_is_submitted_once_its_turn_begins(fleet, busy, until) -> None:
+    late_proof.correct_receipts(fleet._access.context)
+    assert [state for _, state, _, _ in states_of_queue(fleet)] == ["queued", "queued"]
+    busy.interrupt()
+    until(lambda: said(fleet, "one")[-2:] == ["second", "third"])
+    # Any command that changes something looks for the proof.
+    fleet.sessions.rename("one", "two")
+    fleet.sessions.rename("two", "one")
+    assert states_of_queue(fleet) == [
+        ("second", "submitted", "transcript", None),
+        ("third", "submitted", "transcript", None),
+    ]
+    entry = [entry for entry in fleet.sessions.log("one") if entry["verb"] == "send"][-1]
+    assert (entry["reason"], entry["detail"]["state"]) == ("its turn began", "submitted")
+
+
+def test_what_a_killed_agent_had_in_its_queue_is_unconfirmed_and_the_resume_says_so(
+    fleet, busy, until
+) -> None:
+    kill_agent(busy, until)
+    outcome = fleet.sessions.resume("one")
+    assert outcome.note is not None
+    assert "2 messages were in its queue when it ended" in outcome.note
+    assert "mam inbox one" in outcome.note
+    assert states_of_queue(fleet) == [
+        ("second", "unconfirmed", None, LOST),
+        ("third", "unconfirmed", None, LOST),
+    ]
+    late_proof.correct_receipts(fleet._access.context)
+    assert "second" not in said(fleet, "one")
+    # Sent again, it is a message of its own, and its turn proves nothing for the lost one.
+    assert busy.send("second", timeout=10)["state"] == "submitted"
+    busy.wait("idle", timeout=15)
+    late_proof.correct_receipts(fleet._access.context)
+    assert [state for text, state, _, _ in states_of_queue(fleet) if text == "second"] == [
+        "unconfirmed",
+        "submitted",
+    ]
+    busy.stop()
+    assert fleet.sessions.resume("one").note is None
+
+
+@pytest.mark.parametrize("purge", [False, True], ids=["stop", "purge"])
+def test_what_a_stopped_agent_had_in_its_queue_is_unconfirmed(fleet, busy, purge) -> None:
+    busy.stop(purge_conversation=purge)
+    assert [(state, reason) for _, state, _, reason in states_of_queue(fleet)] == 2 * [("unconfirmed", LOST)]
+
+
+def test_a_turn_that_began_before_the_agent_ended_is_submitted(fleet, busy, until) -> None:
+    conversation = busy.transcript()["conversation"]
+    kill_agent(busy, until)
+    path = Path(busy.row["stores"][STORE], "mam-practice", f"{conversation}.jsonl")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"type": "user", "text": "second", "at": "2026-11-20T00:00:00Z"}) + "\n")
+    outcome = fleet.sessions.resume("one")
+    assert outcome.note is not None
+    assert outcome.note.startswith("1 message was in its queue")
+    assert [state for _, state, _, _ in states_of_queue(fleet)] == ["submitted", "unconfirmed"]
+
+
+def test_a_queue_that_nobody_settled_at_the_end_is_settled_after_a_new_start(
+    fleet, busy, monkeypatch
+) -> None:
+    """As after the death of the process that stopped it, or after a stop by an older mam."""
+    with monkeypatch.context() as patch:
+        patch.setattr(late_proof, "_correct_all", lambda *_given, **_options: None)
+        busy.stop()
+        assert [state for _, state, _, _ in states_of_queue(fleet)] == ["queued", "queued"]
+        fleet.sessions.create(name="one", args=QUICK)
+    late_proof.correct_receipts(fleet._access.context)
+    assert [(state, reason) for _, state, _, reason in states_of_queue(fleet)] == 2 * [("unconfirmed", LOST)]
+
+
+def test_without_the_record_nobody_can_tell_what_became_of_the_queue(fleet, busy, monkeypatch) -> None:
+    monkeypatch.setattr(Practice, "count_taken", lambda *_given: None)
+    busy.stop()
+    assert {state for _, state, _, _ in states_of_queue(fleet)} == {"unconfirmed"}
+    assert all("nothing tells whether it took this text" in reason for *_, reason in states_of_queue(fleet))

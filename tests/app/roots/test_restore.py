@@ -728,6 +728,26 @@ def test_what_was_typed_since_the_copy_is_not_typed_again(root, workspace, reope
     assert [found for found, _ in states(reopened(), "m_held")] == [state]
 
 
+def test_what_an_agent_has_queued_since_the_copy_keeps_what_was_typed(root, workspace, reopened) -> None:
+    """Else nobody could tell later whether its turn began, or whether the agent ended before."""
+    typed = messages.Typed("held", 12.0, "no conversation", "no launch")
+    with mam.open(str(workspace)) as fleet:
+        copy = copy_now(fleet)
+        fleet._access.context.registry.note(
+            lambda it: messages.update(
+                it, "m_held", state=MessageState.QUEUED, attempts=1, typed=typed, before=7, carrier="inline"
+            )
+        )
+    document = reopened().restore(str(copy), is_confirmed=True)
+    assert document["messages"] == {MessageState.QUEUED: ["m_held"]}
+    find = reopened()._access.context.registry.peek
+    message = find(lambda it: messages.find(it, "m_held"), None)
+    assert message is not None
+    assert (message.attempts, message.before, message.carrier) == (1, 7, "inline")
+    assert message.typed is not None
+    assert (message.typed.launch, message.typed.at) == ("no launch", 12.0)
+
+
 def test_a_change_during_a_restore_is_in_the_restored_state_and_not_lost(
     root, workspace, reopened, until, monkeypatch
 ) -> None:

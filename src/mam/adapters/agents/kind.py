@@ -521,6 +521,13 @@ class Kind:
         is_submitted = self.has_submitted(text, conversation, stores, since)
         return None if is_submitted is None else int(is_submitted)
 
+    def count_taken(self, text: str, conversation: str, stores: Mapping[str, str], since: int) -> int | None:
+        """Return how often the agent worked on this user message beyond `since`, or fewer.
+
+        Unlike `count_submitted` it does not count what the record shows in the queue.
+        """
+        return self.count_submitted(text, conversation, stores, since)
+
     def is_agent_process(self, pid: int, pane_pid: int) -> bool:
         """Tell whether a hook's parent is the agent of the pane, and not a child that inherited its hooks."""
         return pid == pane_pid

@@ -10,11 +10,13 @@ from mam.app.observation.newest_hook_reports import COARSE_SECONDS, pending_even
 from mam.app.observation.pane_look import SHELL, look_at_pane
 from mam.core.activity import WORKING
 from mam.core.liveness_values import Liveness
-from mam.core.message_rules import DELIVERED, FILE, has_own_proof
+from mam.core.message_rules import DELIVERED, FILE, MessageState, ReasonCode, has_own_proof
 from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mam.adapters.agents.kind import HookEvent, Kind
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
@@ -61,6 +63,18 @@ class DeliveryProof:
         """Return where the transcript of a conversation can begin to show the text."""
         is_known = conversation == self.conversation or kind.has_global_transcript_size
         return self.before if is_known else 0
+
+    @property
+    def was_queued(self) -> bool:
+        """Whether it is proven already that the agent put the text into its queue."""
+        return (
+            self.message.state == MessageState.QUEUED or self.message.reason_code == ReasonCode.ENDED_IN_QUEUE
+        )
+
+    def count(self, kind: Kind, conversation: str, stores: Mapping[str, str], since: int) -> int | None:
+        """Return how often a transcript shows the text: its turn, if it was in the queue before."""
+        count = kind.count_taken if self.was_queued else kind.count_submitted
+        return count(self.text, conversation, stores, since)
 
 
 def proof_seconds(text: str) -> float:
@@ -117,17 +131,19 @@ def is_in_transcript(
     if others is None:
         nobody: list[Message] = []
         others = context.registry.peek(lambda transaction: with_same_text(transaction, proof), nobody)
+    # What another message has in the queue is no turn yet.
+    proven = (MessageState.SUBMITTED,) if proof.was_queued else DELIVERED
     starts = [
         other.before or 0
         for other in others
-        if other.state in DELIVERED
+        if other.state in proven
         and other.typed is not None
         and other.typed.conversation in ("", conversation)
     ]
     return has_own_proof(
         proof.start_in(conversation, kind),
         starts,
-        lambda start: kind.count_submitted(proof.text, conversation, stores, start),
+        lambda start: proof.count(kind, conversation, stores, start),
     )
 
 

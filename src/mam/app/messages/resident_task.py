@@ -59,7 +59,7 @@ class DeliveryTask:
         now = time.monotonic()
         nobody: list[str] = []
         to_deliver = self.context.registry.peek(messages.sessions_with_open, nobody)
-        to_correct = self.context.registry.peek(messages.sessions_with_unconfirmed, nobody)
+        to_correct = self.context.registry.peek(messages.sessions_awaiting_proof, nobody)
         self._wait = min(_LATER, self._wait * 1.5) if to_deliver else _SOON
         self._next = now + (self._wait if to_deliver else _SELDOM)
         if to_correct and now >= self._next_look:

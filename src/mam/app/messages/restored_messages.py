@@ -19,6 +19,7 @@ from mam.core.times import parse_stamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from mam.adapters.agents.kind import Kind, Turn
     from mam.adapters.store.rows_and_log import Transaction
@@ -79,8 +80,17 @@ def settle(
             reason=None if is_proven else RESTORED,
             evidence=evidence if is_proven else None,
             owner=None,
+            **_delivery_of(former, state),
         )
     return settled
+
+
+def _delivery_of(former: Message | None, state: MessageState) -> dict[str, Any]:
+    """Return what was typed for a message that an agent has in its queue: its turn is still to come."""
+    if former is None or former.typed is None or state != MessageState.QUEUED:
+        return {}
+    names = ("attempts", "typed", "before", "carrier", "added")
+    return {name: getattr(former, name) for name in names}
 
 
 def _former(context: Context, message_id: str) -> Message | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.jobs.command_end import end_in_pane, end_of_session
+from mam.app.messages.late_proof import settle_queue
 from mam.app.observation import conversations
 from mam.app.sessions import exit_status_and_cleanup
 from mam.core import session_transitions
@@ -65,6 +66,7 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
     if not is_running(new_row):
         context.user_state.release(new_row["id"], context.root_id)
         exit_status_and_cleanup.unmark_reused_pane(context, row, liveness.pane)
+        settle_queue(context, new_row["id"])
     return new_row
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mam.adapters.store.tables import evidence
+from mam.adapters.store.tables import evidence, messages
 from mam.adapters.system import process
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
+from mam.app.messages.late_proof import settle_queue
 from mam.app.observation import conversations
 from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create import bind_lease, wait_until_ready
@@ -17,7 +18,7 @@ from mam.core.errors import Refused, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import Choice
 from mam.core.session_event import Resumed
-from mam.core.session_row import Status, has_mcp_server, is_running
+from mam.core.session_row import Status, has_mcp_server, is_running, launch_of
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -81,19 +82,32 @@ def resume(
     with claims.claim_session(context, "resume", target, prepare) as row:
         if row is None:
             return RowOutcome(notes["row"], False, "already running")
+        settle_queue(context, row["id"])
         choice = Choice(*notes["plan"]["choice"])
         new_row = _start(context, caller, row, choice, notes["plan"]["launch_file"], placement_finder)
     if wait:
         new_row = wait_until_ready(
             context, caller, new_row, notes["plan"]["launch_file"], trust=trust, seconds=timeout
         )
-    return RowOutcome(new_row, True, _note(context, new_row, choice))
+    said = [_note(context, new_row, choice), _lost_queue(context, row)]
+    return RowOutcome(new_row, True, "; ".join(filter(None, said)) or None)
 
 
 def _note(context: Context, row: Row, choice: Choice) -> str | None:
     if not context.kind(row["agent"]).can_resume:
         return NOT_RESUMED.format(row["agent"])
     return None if choice.on_disk or fork_origin(context, row, choice) else NO_HISTORY
+
+
+def _lost_queue(context: Context, former: Row) -> str | None:
+    """Say how many messages the former launch had in its queue when it ended."""
+    count = context.registry.peek(
+        lambda transaction: messages.count_ended_in_queue(transaction, former["id"], launch_of(former)), 0
+    )
+    if not count:
+        return None
+    lost = "1 message was" if count == 1 else f"{count} messages were"
+    return f"{lost} in its queue when it ended: send again what is unconfirmed in mam inbox {former['name']}"
 
 
 def _running_row(context: Context, caller: Caller, target: str) -> Row | None:

@@ -19,6 +19,7 @@ from mam.app.context.caller import runs_inside
 from mam.app.context.liveness import check_liveness, identity_of
 from mam.app.messages.delivery import resolve_abandoned
 from mam.app.messages.enter_text import type_text
+from mam.app.messages.late_proof import settle_queue
 from mam.app.messages.launch_end import end_messages
 from mam.app.observation import conversations
 from mam.app.observation.newest_hook_reports import newest_reports
@@ -497,8 +498,9 @@ class Stop:
 
     def _purge(self, status: int | None) -> Row:
         conversation = current_conversation(self.row)
-        # The conversation may hold the only proof of a message whose typing process died.
+        # The conversation may hold the only proof of a message whose typing process died, or that was queued.
         resolve_abandoned(self.context, self.row["id"])
+        settle_queue(self.context, self.row["id"], has_ended=True)
         try:
             removed = purge_files(
                 self.context, self.caller, self.row, conversation, run_recorded=self.run_recorded
@@ -565,6 +567,7 @@ class Stop:
         except Unwritable as error:
             # The lease has ended with its process, and the resident removes the launch secret.
             self.context.warn(f"the end of '{new_row['name']}' is not in the user state yet: {error}")
+        settle_queue(self.context, new_row["id"])
         return new_row
 
 

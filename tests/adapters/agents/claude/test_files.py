@@ -272,6 +272,23 @@ class TestProof:
         ident = store.write("/w/a", queued, user("later"))
         assert KIND.count_submitted("later", ident, store.stores, 0) == 1
 
+    def test_what_is_in_the_queue_is_not_taken_yet(self, store) -> None:
+        queued = {"type": "queue-operation", "operation": "enqueue", "content": "later"}
+        ident = store.write("/w/a", queued)
+        assert KIND.count_taken("later", ident, store.stores, 0) == 0
+        with store.path(ident).open("ab") as file:
+            file.write(json.dumps(user("later")).encode() + b"\n")
+        assert KIND.count_taken("later", ident, store.stores, 0) == 1
+        assert KIND.count_taken("later", str(uuid.uuid4()), store.stores, 0) == 0
+
+    @pytest.mark.parametrize("prompt", ["later", [{"type": "text", "text": "later"}]])
+    def test_a_running_turn_takes_a_queued_prompt_in(self, store, prompt) -> None:
+        queued = {"type": "queue-operation", "operation": "enqueue", "content": "later"}
+        attachment = {"type": "queued_command", "commandMode": "prompt", "prompt": prompt}
+        other = {"type": "attachment", "attachment": {"type": "file", "prompt": "queued_command"}}
+        ident = store.write("/w/a", queued, other, {"type": "attachment", "attachment": attachment})
+        assert KIND.count_taken("later", ident, store.stores, 0) == 1
+
     def test_a_prompt_counts_as_claude_code_records_it(self, store) -> None:
         ident = store.write("/w/a", user("a    b\n\nc"))
         assert KIND.has_submitted(" a\tb\n\nc  ", ident, store.stores, 0) is True

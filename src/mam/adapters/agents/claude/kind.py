@@ -313,6 +313,22 @@ class Claude(KindWithConversationFiles):
         count = sum(_normalised(prompt) == _normalised(text) for prompt in taken)
         return count or int(self.has_prompt(text, conversation, path, since))
 
+    def count_taken(self, text: str, conversation: str, stores: Mapping[str, str], since: int) -> int | None:
+        """A queued prompt begins a turn, or the running turn takes it in."""
+        try:
+            path = self.find_record(conversation, stores)
+            if path is None:
+                return 0
+            places = (
+                transcript.prompts(path, since, queued=False),
+                transcript.prompts_in_running_turn(path, since),
+            )
+            wanted = _normalised(text)
+            # Not the sum: no prompt may count twice.
+            return max(sum(_normalised(prompt) == wanted for prompt in place) for place in places)
+        except OSError:
+            return None
+
     def read_turns(self, path: str, turns: int) -> Transcript | None:
         """Read the last 8 MB of the transcript."""
         return transcript.read(path, turns)

@@ -183,6 +183,18 @@ def prompts(path: str, since: int, *, queued: bool = True) -> Iterator[str]:
             yield entry["content"]
 
 
+def prompts_in_running_turn(path: str, since: int) -> Iterator[str]:
+    """Yield the queued prompts that a turn took in while it ran: they have no line of the user.
+
+    Raises OSError.
+    """
+    for line in lines_since(path, since):
+        attachment = parse(line).get("attachment") if b'"queued_command"' in line else None
+        if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
+            continue
+        yield from texts({"message": {"content": attachment.get("prompt")}})
+
+
 def texts(entry: dict[str, Any]) -> Iterator[str]:
     """Yield the texts of a line."""
     message = entry.get("message")

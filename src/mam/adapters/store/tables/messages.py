@@ -7,7 +7,7 @@ import os
 
 from mam.core import record_limits
 from mam.core.job_rules import is_message_of, task_message_id
-from mam.core.message_rules import MessageState, Reason
+from mam.core.message_rules import MessageState, Reason, ReasonCode
 from mam.core.safe_text import one_line
 from mam.core.session_row import launch_of
 
@@ -48,6 +48,9 @@ _OPEN = "state IN ('held', 'typing')"
 _UNENDED = "state IN ('held', 'typing', 'parked')"
 # Only of these mam knows what it typed, and a transcript can show that.
 _UNCONFIRMED = "state='unconfirmed' AND typed IS NOT NULL AND NOT is_command"
+# The agent has it in its queue. Its record shows when its turn begins.
+_QUEUED = "state='queued' AND typed IS NOT NULL AND NOT is_command"
+_AWAITS_PROOF = f"(({_UNCONFIRMED}) OR ({_QUEUED}))"
 _KEPT = 1000
 _AHEAD_SECONDS = 60.0
 # The hook of a message may come so much later that it could be that of another one with the same text.
@@ -243,8 +246,8 @@ def parked(transaction: Transaction) -> list[Message]:
 
 
 def has_work(transaction: Transaction) -> bool:
-    """Tell whether any message is to be delivered, or may still be confirmed, with the cheapest query."""
-    query = f"SELECT 1 FROM messages WHERE {_OPEN} OR ({_UNCONFIRMED}) LIMIT 1"  # noqa: S608
+    """Tell whether any message is to be delivered, or awaits a proof, with the cheapest query."""
+    query = f"SELECT 1 FROM messages WHERE {_OPEN} OR {_AWAITS_PROOF} LIMIT 1"  # noqa: S608
     return transaction.connection.execute(query).fetchone() is not None
 
 
@@ -262,12 +265,36 @@ def note_look(transaction: Transaction, message_id: str, looked: dict[str, int])
 
 def unconfirmed(transaction: Transaction, session_id: str | None = None) -> list[Message]:
     """Return the messages that a later proof can still confirm, in order; of one session, or of all."""
+    return _typed(transaction, _UNCONFIRMED, session_id)
+
+
+def queued(transaction: Transaction, session_id: str) -> list[Message]:
+    """Return the messages that a session had in its queue when mam looked last, in order."""
+    return _typed(transaction, _QUEUED, session_id)
+
+
+def awaiting_proof(transaction: Transaction, session_id: str | None = None) -> list[Message]:
+    """Return the messages that are unconfirmed or queued, in order; of one session, or of all."""
+    return _typed(transaction, _AWAITS_PROOF, session_id)
+
+
+def _typed(transaction: Transaction, condition: str, session_id: str | None) -> list[Message]:
     which = "" if session_id is None else " AND session_id=?"
     rows = transaction.connection.execute(
-        f"{_SELECT} WHERE {_UNCONFIRMED}{which} ORDER BY seq",
+        f"{_SELECT} WHERE {condition}{which} ORDER BY seq",
         () if session_id is None else (session_id,),
     )
     return [message for message in map(Message, rows) if message.typed is not None]
+
+
+def count_ended_in_queue(transaction: Transaction, session_id: str, launch: str) -> int:
+    """Return how many messages the agent of one launch of a session had in its queue when it ended."""
+    return sum(
+        message.reason_code == ReasonCode.ENDED_IN_QUEUE
+        and message.typed is not None
+        and message.typed.launch == launch
+        for message in unconfirmed(transaction, session_id)
+    )
 
 
 def sessions_with_open(transaction: Transaction) -> list[str]:
@@ -278,6 +305,11 @@ def sessions_with_open(transaction: Transaction) -> list[str]:
 def sessions_with_unconfirmed(transaction: Transaction) -> list[str]:
     """Return the sessions with messages that a later proof can still confirm, the longest waiting first."""
     return _sessions_with(transaction, _UNCONFIRMED)
+
+
+def sessions_awaiting_proof(transaction: Transaction) -> list[str]:
+    """Return the sessions with messages that are unconfirmed or queued, the longest waiting first."""
+    return _sessions_with(transaction, _AWAITS_PROOF)
 
 
 def _sessions_with(transaction: Transaction, condition: str) -> list[str]:
@@ -311,13 +343,14 @@ def with_same_text(transaction: Transaction, message: Message, since: float) -> 
 
 
 def correct(transaction: Transaction, message: Message, evidence: str) -> None:
-    """Make an unconfirmed message submitted, because its proof has come."""
+    """Make an unconfirmed or queued message submitted, because its proof has come."""
+    news = "its turn began" if message.state == MessageState.QUEUED else "the proof came later"
     update(transaction, message.id, state=MessageState.SUBMITTED, reason=None, evidence=evidence, looked=None)
     transaction.log(
         message.sender,
         "send",
         transaction.get(message.session_id),
-        "the proof came later",
+        news,
         message=message.id,
         state=MessageState.SUBMITTED,
         evidence=evidence,
@@ -333,6 +366,8 @@ def correct_by_prompt(transaction: Transaction, row: Row, prompt: str, at: float
             and typed.at <= at
             and typed.launch == launch_of(row)
             and typed.text.strip() == prompt.strip()
+            # The hook may come from the moment at which the agent put the text into its queue.
+            and message.reason_code != ReasonCode.ENDED_IN_QUEUE
             and not was_typed_lately(transaction, message, typed.at - REPEATED_SECONDS)
         ):
             correct(transaction, message, "hook")
