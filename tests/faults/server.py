@@ -120,7 +120,8 @@ def _error_of(verb, fleet) -> dict | None:
     try:
         verb(fleet)
     except MamError as error:
-        return {"code": error.code, "message": str(error), "recorded": error.recorded}
+        facts = {"code": error.code, "message": str(error), "hint": error.hint}
+        return {**facts, "recorded": error.recorded}
     except Exception:
         return {"code": "traceback", "message": traceback.format_exc(), "recorded": False}
     return None

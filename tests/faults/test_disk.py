@@ -129,6 +129,41 @@ def test_e6_what_a_full_disk_refuses_leaves_nothing_behind(machine, case):
     made.look(statuses)
 
 
+def test_a_submission_whose_disk_fills_up_on_the_way_says_what_is_there(machine):
+    """Whoever repeats it would have two jobs."""
+    case = sweep.JobSubmit(machine)
+    case.begin()
+    flushes = sweep.points(machine.run(case.verb)["names"], 1, FLUSH)
+    seen = set()
+    for n in flushes:
+        case.begin()
+        error = machine.run(case.verb, n, FAIL_FROM, ENOSPC)["error"]
+        with mam.open(str(machine.root)) as fleet:
+            ids = [job["job_id"] for job in fleet.jobs.list(only_open=True)]
+            working = [row for row in machine.rows().values() if row.get("delegate_job_id") in ids]
+            if error and ids and error["code"] != "not_recorded":
+                # The commit that failed was the one that records the job, and is found all the same.
+                assert not working, f"call {n}: {error}"
+                (ended,) = fleet.jobs.wait(ids, timeout=60)
+                assert (ended["status"], ended["reason"]) == ("error", "submission"), f"call {n}: {error}"
+                continue
+        if error is None or not ids:
+            seen.add(error and "nothing")
+            tokens = [*(machine.root / ".mam" / "jobs").glob("*.token")]
+            assert ids or not tokens, f"call {n}: {error}, {tokens}"
+            continue
+        seen.add("agent" if working else "job")
+        assert error["code"] == "not_recorded", f"call {n}: {error}"
+        assert f"job {ids[0]} is recorded" in error["message"], f"call {n}: {error}"
+        runs = "its agent 'one' runs" if working else "no agent runs for it"
+        assert runs in error["message"], f"call {n}: {error}"
+        assert f"mam job cancel {ids[0]}" in error["hint"], f"call {n}: {error}"
+        with mam.open(str(machine.root)) as fleet:
+            fleet.jobs.cancel(ids[0], stop=True)
+        assert not [pane for pane in live_panes(machine) if working]
+    assert {"nothing", "job", "agent"} <= seen, seen
+
+
 def _files(machine) -> set[str]:
     """Return the files of the state, except the payloads of hooks that an agent has just written."""
     files = (path for folder in machine.folders for path in Path(folder).rglob("*"))

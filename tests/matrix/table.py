@@ -397,7 +397,10 @@ ROWS = [
             "pass ls status read": "done",
             "doctor": f"done: named @ {DOCTOR}test_e2_little_free_space_is_a_problem",
         },
-        "Make room, and repeat. `mam stop` and `mam interrupt` work meanwhile.",
+        # tests/faults/test_disk.py lets the disk fill up on the way.
+        "Make room, and repeat. `mam stop` and `mam interrupt` work meanwhile. If the disk fills up while "
+        "`job submit` runs, the job may be recorded and its agent run: the error is `not_recorded` then, and "
+        "says how to end both.",
     ),
     Row(
         "directory read-only",

@@ -58,9 +58,16 @@ def cancel(
         from mam.app.job_runner.check import end_script
 
         end_script(job)
-    if (stop or runs_command(job.data)) and changed and job.session_id:
-        _stop(context, caller, job.session_id, detail)
+    session_id = job.session_id or _started_session(context, job_id)
+    if (stop or runs_command(job.data)) and changed and session_id:
+        _stop(context, caller, session_id, detail)
     return document(context, job_id), changed
+
+
+def _started_session(context: Context, job_id: str) -> str | None:
+    """Return the session that a submission has started for a job before it could record that in the job."""
+    rows = context.registry.view().rows
+    return next((row["id"] for row in rows if row.get("delegate_job_id") == job_id), None)
 
 
 def _stop(context: Context, caller: Caller, session_id: str, reason: str) -> None:

@@ -18,7 +18,7 @@ from mam.app.job_runner.begin_attempt import (
     take_session,
 )
 from mam.app.job_runner.command_attempt import argv_of, check_caller, command_options, start_command
-from mam.app.job_runner.finish import fail
+from mam.app.job_runner.failed_submission import end_failed
 from mam.app.job_runner.script_copy import keep_copy
 from mam.app.job_runner.submission import Submission
 from mam.app.job_runner.task_message import message_of
@@ -85,8 +85,8 @@ def submit(
         else:
             _delegate(context, caller, job_id, submission, facts)
     except MamError as error:
-        fail(context, job_id, *_failure(submission, error))
-        context.warn(f"job {job_id} has ended with an error: mam job logs {job_id}")
+        failure, is_new = _failure(submission, error), not submission.existing
+        end_failed(context, job_id, failure, is_new_session=is_new)
         raise
     return document(context, job_id)
 
@@ -118,7 +118,7 @@ def create_with_job(
         task_to_send = None if gets_task_at_start else submission.prompt
         begin_attempt(context, caller, job_id, row, task_to_send, changes=facts_of_row)
     except MamError as error:
-        fail(context, job_id, *_failure(submission, error))
+        end_failed(context, job_id, _failure(submission, error), is_new_session=True)
         raise
     return context.registry.view().find(row["id"])
 

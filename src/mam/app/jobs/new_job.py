@@ -9,6 +9,7 @@ from mam.adapters.store.tables import jobs
 from mam.app.jobs import clock_jump, ledger_writer
 from mam.app.jobs.write_job_files import audit_root, write_files
 from mam.core import job_event as events
+from mam.core.errors import MamError
 from mam.core.job_file_format import DEFAULTS
 
 TYPE_CHECKING = False
@@ -55,6 +56,11 @@ def record_job(context: Context, caller: Caller, job_id: str, prompt: str, **fac
             transaction, job, events.REGISTERED, "", agent=data["agent"], type=data["type"]
         )
 
-    job = context.registry.note(work)
+    try:
+        job = context.registry.note(work)
+    except MamError:
+        # Nobody can report on a job that does not exist.
+        job_files.remove_token(context.paths.jobs, job_id)
+        raise
     write_files(context, job_id)
     return job

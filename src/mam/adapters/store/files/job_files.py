@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import stat
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from mam.adapters.store import fifo_lock
 from mam.adapters.store.database import errors
@@ -58,6 +58,12 @@ def new_token(folder: str, job_id: str, token: str | None = None) -> str:
         except FileExistsError:
             return read_token(folder, job_id) or ""
     return text
+
+
+def remove_token(folder: str, job_id: str) -> None:
+    """Remove a token, if that is possible."""
+    with suppress(OSError):
+        os.unlink(token_file(folder, job_id))
 
 
 def read_token(folder: str, job_id: str) -> str | None:
