@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import stat
 import subprocess
@@ -17,7 +18,7 @@ from mam.adapters.system import process
 from mam.app.context.liveness import identity_of
 from mam.app.jobs import write_job_files
 from mam.app.jobs.new_job import new_id, record_job
-from mam.core.errors import Refused
+from mam.core.errors import EventRefused, Refused
 
 # They start agents and commands.
 pytestmark = pytest.mark.starts
@@ -257,3 +258,38 @@ def test_who_looks_writes_nothing_that_is_there_or_that_is_of_another_root(
         assert stranger.jobs.logs(ended)["events"]
         assert stranger.jobs.audits() == []
     assert files_of(workspace, ended) == []
+
+
+def test_a_job_that_the_copy_does_not_have_ends_with_an_error_and_is_named(
+    fleet, workspace, reopened
+) -> None:
+    """Its files say that it runs, and nobody would ever follow it."""
+    fleet.init()
+    copy = copy_now(fleet)
+    session = fleet.sessions.create("practice", name="worker", args=QUICK)
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "do it").id
+    fleet._access.context.registry.note(lambda it: jobs.update(it, jobs.find(it, job), session_id=session.id))
+    done = record_job(fleet._access.context, fleet.caller, new_id(), "do it").id
+    fleet.jobs.event(done, "completed", detail="as asked")
+    fleet.jobs.event(job, "started")
+    fleet.close()
+    again = reopened()
+    assert again.restore(str(copy), dry_run=True)["jobs_not_in_copy"] == [job]
+    assert again.jobs.status(job)["status"] == "running"
+    document = again.restore(str(copy), is_confirmed=True)
+    assert (document["jobs_not_in_copy"], document["jobs"]) == ([job], {"going_on": [], "parked": []})
+    assert {shown["job_id"]: shown["status"] for shown in again.jobs.list()} == {
+        job: "error",
+        done: "completed",
+    }
+    (waited,) = again.jobs.wait([job], timeout=60)
+    assert (waited["status"], waited["reason"]) == ("error", "restored")
+    record = json.loads((workspace / ".mam" / "jobs" / f"{job}.json").read_text(encoding="utf-8"))
+    assert record["status"] == "error"
+    log = (workspace / "delegate_job_logs" / job / "events.ndjson").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["event"] for line in (log[0], log[-1])] == ["registered", "error"]
+    # Its agent runs on as a session of its own, and can report on the job no more.
+    assert document["sessions_taken_back"] == ["worker"]
+    with pytest.raises(EventRefused):
+        again.jobs.event(job, "completed", detail="as asked")
+    assert again.restore(str(copy), is_confirmed=True)["jobs_not_in_copy"] == []

@@ -61,10 +61,15 @@ def ensure_in_ledger(context: Context, job_id: str, folder: str | None = None) -
         job_files.new_token(context.paths.jobs, job_id, token)
     source = folder_with(context, job_id, folder)
     log = job_files.read_log(log_in(source, job_id))
-    facts = {**DEFAULTS, **{key: record_document[key] for key in DEFAULTS if key not in _NOT_TAKEN}}
-    facts |= {"registry_dir": source, "root": context.paths.root, "logs_dir": audit_root(context)}
+    facts = facts_of_record(context, record_document, source)
     context.registry.note(lambda transaction: _add_record(transaction, record_document, facts, log))
     write_files(context, job_id)
+
+
+def facts_of_record(context: Context, record_document: Document, source: str) -> Document:
+    """Return what mam takes from a foreign record in the folder `source`."""
+    facts = {**DEFAULTS, **{key: record_document[key] for key in DEFAULTS if key not in _NOT_TAKEN}}
+    return facts | {"registry_dir": source, "root": context.paths.root, "logs_dir": audit_root(context)}
 
 
 def _add_record(

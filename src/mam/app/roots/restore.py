@@ -31,6 +31,7 @@ from mam.app.messages import restored_messages
 from mam.app.messages.parking import park
 from mam.app.roots import take_back
 from mam.app.roots.end_since_copy import end_since_copy
+from mam.app.roots.jobs_since_copy import end_jobs_since_copy
 from mam.app.roots.parking import park_everything
 from mam.app.roots.restore_source import copies_by_path, counted_copies, open_newest, open_source, richer
 from mam.app.roots.restore_summary import summary_of
@@ -239,6 +240,8 @@ class _Restore(StateRebuild):
         self.report: checked_copy.CopyReport = checked_copy.CopyReport()
         self.done: Document = {}
         self.open_jobs: list[str] = []
+        # Those that the copy does not have. They have ended.
+        self.newer_jobs: list[str] = []
 
     @property
     def made_at(self) -> float:
@@ -395,6 +398,7 @@ class _Restore(StateRebuild):
             self._give_tokens(self.open_jobs)
             self.done["messages"] = {"parked": [message.id for message in parked.messages]}
             self.done["jobs"] = {"parked": self.open_jobs, "going_on": []}
+            self.done["jobs_not_in_copy"] = []
             self.done |= take_back.TakenBack().as_json()
             return
         context = self.context
@@ -414,6 +418,8 @@ class _Restore(StateRebuild):
             is_replaced=self.goes_back,
         )
         self._settle_jobs(transaction, panes)
+        self.newer_jobs = end_jobs_since_copy(context, transaction)
+        self.done["jobs_not_in_copy"] = self.newer_jobs
 
     def _settle_jobs(self, transaction: Transaction, panes: dict[str, MarkedPane]) -> None:
         """Let the jobs go on that a live pane carries and that have not ended since; park the others."""
@@ -484,7 +490,7 @@ class _Restore(StateRebuild):
     def jobs_to_show(self) -> Iterable[str]:
         """Return the jobs whose files are missing, or may say what the database does not any more."""
         if self.here.has_database:
-            return dict.fromkeys([*self.open_jobs, *lost_files(self.context)])
+            return dict.fromkeys([*self.open_jobs, *self.newer_jobs, *lost_files(self.context)])
         nothing: list[Job] = []
         return [job.id for job in self.context.registry.peek(jobs.listed, nothing)]
 

@@ -151,6 +151,7 @@ def test_a_copy_that_was_not_taken_is_named_once(problem) -> None:
         "sessions_taken_back",
         "conversations_unknown",
         "sessions_still_running",
+        "jobs_not_in_copy",
         "left_out",
         "files_left",
     )
@@ -170,3 +171,9 @@ def test_a_copy_that_was_not_taken_is_named_once(problem) -> None:
     )
     (line,) = [line for line in lines if line.startswith("not taken: ")]
     assert line.count("/c.db") == 1 and problem in line
+
+
+def test_jobs_that_the_copy_does_not_have_are_named() -> None:
+    document = {"messages": {}, "jobs": {"going_on": [], "parked": []}, "jobs_not_in_copy": ["1f00ab42"]}
+    (line,) = restore_verb._at_rest(document)
+    assert line == "jobs that the copy does not have, ended with an error (submit them again): 1f00ab42"

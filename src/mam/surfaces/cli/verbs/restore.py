@@ -212,4 +212,7 @@ def _at_rest(document: Document) -> list[str]:
         lines.append(f"jobs that go on: {listed(jobs['going_on'])}")
     if jobs["parked"]:
         lines.append(f"parked jobs (mam job release ID…, or all): {listed(jobs['parked'])}")
+    if document["jobs_not_in_copy"]:
+        newer = listed(document["jobs_not_in_copy"])
+        lines.append(f"jobs that the copy does not have, ended with an error (submit them again): {newer}")
     return lines
