@@ -44,6 +44,7 @@ def without_ids_and_times(text: str) -> str:
     for varies, word in (
         (r"m_[0-9a-f]{8}", "m_ID"),
         (r"\b[0-9a-f]{8} t1", "ID t1"),
+        (r"dialog \([0-9a-f]{8}\)", "dialog (FINGERPRINT)"),
         (r"\b\d+s\b", "0s"),
         (r"by its (hook|transcript)", "by its PROOF"),
         (r"^(submitted|queued): m_", "RECEIPT: m_"),

@@ -480,6 +480,13 @@ class Registry:
         transaction.follow_up()
         return result
 
+    def note_without_migration(self, work: Callable[[Transaction], T]) -> T | None:
+        """Do as `note` does, for a verb that only reads; None in a database that a migration would change."""
+        connection = self.reader()
+        if connection is None or isinstance(connection, database.MigratedCopy):
+            return None
+        return self.note(work)
+
     def shrink(self, least_free: int, most_used: int) -> bool:
         """Shrink the database file if so much of it is free, and if what is used is copied quickly."""
         connection = self.writer()

@@ -111,7 +111,10 @@ class Messages(VerbGroup):
 
     @reading
     def dialog(self, target: str) -> Document:
-        """Return the open dialog as `{session, dialog, fingerprint, text, options}`; else raise NoDialog."""
+        """Return the open dialog, and record it; raise NoDialog where there is none.
+
+        `{session, dialog, title, command, question, fingerprint, text, options, since}`.
+        """
         from mam.app.messages.answer import show
 
         return show(self._context, target)
@@ -120,7 +123,8 @@ class Messages(VerbGroup):
     def answer(self, target: str, words: str, *, expect: str | None = None) -> Document:
         """Answer the open dialog: `allow`, `deny`, an option, or text if the dialog takes text.
 
-        `expect` is the fingerprint of the dialog that was read; raises Conflict if another dialog is open.
+        `expect` is the begin of the fingerprint of the dialog that was read, at least 8 digits; raises
+        Conflict if another dialog is open.
         Returns `{session, dialog, fingerprint, answer, next}` once the dialog has left the screen.
         """
         from mam.app.messages.answer import answer

@@ -1,13 +1,12 @@
 """The verb `answer`: answer the dialog that is open in a session, this dialog and no other.
 
-A dialog has a fingerprint of what it shows. mam compares it at the first look and again right before each
-key. tmux compares the cursor in the same step in which it presses the key. An answer succeeds only if the
-dialog is gone afterwards.
+A dialog has a fingerprint of its words and of the episode in which it is open. mam compares both at the
+first look and again right before each key. tmux compares the cursor in the same step in which it presses the
+key. An answer succeeds only if the dialog is gone afterwards.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 
 from mam.adapters.store.tables import evidence
@@ -15,10 +14,12 @@ from mam.adapters.system import load_adjusted_clock
 from mam.adapters.system.deadline import Deadline
 from mam.app.context.authority import check_answerer
 from mam.app.messages.keys import log_press, look_at_agent, press, wait_between_interrupts
+from mam.app.observation import open_dialogs
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.app.observation.versions import runs_tested_version, untested_error
 from mam.core.activity import UNKNOWN, WAITING
+from mam.core.dialog import SHORTEST_EXPECTED, DialogWords
 from mam.core.errors import (
     Conflict,
     DeliveryUnconfirmed,
@@ -26,6 +27,7 @@ from mam.core.errors import (
     NoDialog,
     Refused,
     Unavailable,
+    Usage,
 )
 from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_paste
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.dialog_options import Choices
     from mam.adapters.agents.kind import Kind
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.observation.pane_look import PaneLook
     from mam.core.caller import Caller
@@ -52,29 +55,29 @@ _LONGEST = 2000
 class Dialog:
     """An open dialog, as one look shows it."""
 
-    __slots__ = ("choices", "fingerprint", "name", "text")
+    __slots__ = ("choices", "words")
 
     def __init__(self, look: PaneLook, choices: Choices | None) -> None:
-        self.name: str = look.screen_state.dialog or ""
+        text = choices.text if choices else look.screen.text.strip()
         self.choices = choices
-        self.text = choices.text if choices else look.screen.text.strip()
-        self.fingerprint = hashlib.sha256(f"{self.name}\n{self.text}".encode()).hexdigest()[:8]
+        self.words = DialogWords(look.screen_state.dialog or "", text, choices.labels if choices else ())
 
-    def as_json(self, row: Row) -> dict[str, Any]:
-        """Return what a person needs to see before they decide."""
-        return {
-            "session": row["name"],
-            "dialog": self.name,
-            "fingerprint": self.fingerprint,
-            "text": self.text,
-            "options": list(self.choices.labels) if self.choices else [],
-        }
+    @property
+    def name(self) -> str:
+        """What kind of dialog it is; empty if there is none."""
+        return self.words.name
+
+    def is_same(self, other: Dialog) -> bool:
+        """Tell whether another look shows the same words."""
+        mine, others = self.words, other.words
+        return (mine.name, mine.text, mine.options) == (others.name, others.text, others.options)
 
 
 def show(context: Context, target: str) -> dict[str, Any]:
-    """Return the open dialog with its fingerprint; raise NoDialog where there is none. Reads only."""
+    """Return the open dialog with its fingerprint, and record it; raise NoDialog where there is none."""
     row = context.view_to_show().find(target)
-    return _find_dialog(context, row).as_json(row)
+    dialog = _find_dialog(context, row)
+    return open_dialogs.as_asks(row, open_dialogs.note(context, row, dialog.words))
 
 
 def answer(
@@ -85,48 +88,63 @@ def answer(
     Raises Conflict where the dialog is not the expected one, and then no key was pressed; Refused for an
     answer that the dialog does not offer; DeliveryUnconfirmed where the dialog is still open afterwards.
     """
+    _check_expected(expect)
     row = context.registry.view().find(target)
     by = check_answerer(context, caller, row)
     if runs_tested_version(context, row) is False:
         raise untested_error(row, "its dialog was not answered")
     dialog = _find_dialog(context, row)
-    if expect is not None and expect != dialog.fingerprint:
-        raise _changed_error(row, dialog)
+    record = open_dialogs.note(context, row, dialog.words)
+    fingerprint = open_dialogs.fingerprint_of(row, record)
+    if expect is not None and not fingerprint.startswith(expect.lower()):
+        raise _changed_error(row, fingerprint)
     asked_until = context.now()
-    choice = _Answering(context, row, dialog).give(text)
-    log_press(context, by, "answer", row, dialog=dialog.name, answer=choice, of=dialog.text[:500])
+    choice = _Answering(context, row, dialog, record).give(text)
+    log_press(context, by, "answer", row, dialog=dialog.name, answer=choice, of=dialog.words.text[:500])
     look = _wait_until_gone(context, row, dialog)
-    if look.screen_state.dialog is None:
-        _forget_question(context, row, asked_until)
-    return {**_facts(row, dialog), "answer": choice, "next": look.screen_state.dialog}
+    _forget_question(context, row, asked_until, is_closed=look.screen_state.dialog is None)
+    facts = {"session": row["name"], "dialog": dialog.name, "fingerprint": fingerprint}
+    return {**facts, "answer": choice, "next": look.screen_state.dialog}
 
 
-def _forget_question(context: Context, row: Row, asked_until: float) -> None:
-    """Replace the agent's report of the dialog: while the report is fresh, it would overrule the screen.
+def _check_expected(expect: str | None) -> None:
+    """Raise Usage for what cannot be the begin of a fingerprint: a shorter one may fit another dialog."""
+    if expect is not None and (len(expect) < SHORTEST_EXPECTED or expect.strip("0123456789abcdefABCDEF")):
+        raise Usage(
+            f"{expect!r} is no fingerprint",
+            hint=f"give at least its first {SHORTEST_EXPECTED} digits, as mam answer NAME shows them",
+        )
 
-    A report from after the answer stays.
+
+def _forget_question(context: Context, row: Row, asked_until: float, *, is_closed: bool) -> None:
+    """End the record of the dialog, and once no other one is open, the agent's report of it.
+
+    While that report is fresh, it would overrule the screen. A report from after the answer stays.
     """
     report = newest_reports(context, [row]).get(row["id"])
-    if report is not None and report.data["state"] == WAITING and report.at <= asked_until:
-        data = {**report.data, "state": UNKNOWN, "waiting_for": None}
-        try:
-            context.registry.note(
-                lambda transaction: evidence.record(
-                    transaction.connection, row["id"], "hook", asked_until, data, transaction.now
-                )
-            )
-        except Unavailable as error:
-            # The answer was given and the dialog is gone. The old report loses its weight in a moment.
-            context.warn(error.message)
+    is_outdated = report is not None and report.data["state"] == WAITING and report.at <= asked_until
+
+    def work(transaction: Transaction) -> None:
+        open_dialogs.forget(transaction, row["id"])
+        if is_closed and is_outdated and report is not None:
+            data = {**report.data, "state": UNKNOWN, "waiting_for": None}
+            evidence.record(transaction.connection, row["id"], "hook", asked_until, data, transaction.now)
+
+    try:
+        context.registry.note(work)
+    except Unavailable as error:
+        # The answer was given and the dialog is gone. The old report loses its weight in a moment.
+        context.warn(error.message)
 
 
 class _Answering:
     """The keys that answer one dialog, each pressed only while this dialog is open."""
 
-    def __init__(self, context: Context, row: Row, dialog: Dialog) -> None:
+    def __init__(self, context: Context, row: Row, dialog: Dialog, record: dict[str, Any]) -> None:
         self.context = context
         self.row = row
         self.dialog = dialog
+        self.record = record
         self.kind: Kind = context.kind(row["agent"])
 
     def give(self, text: str) -> str:
@@ -228,11 +246,13 @@ class _Answering:
 
         def check(look: PaneLook) -> None:
             dialog = Dialog(look, self.kind.choices(look.screen))
-            if dialog.name != self.dialog.name or dialog.fingerprint != self.dialog.fingerprint:
-                raise _changed_error(self.row, dialog)
+            if not dialog.is_same(self.dialog) or not open_dialogs.is_same_episode(
+                self.context, self.row, self.record
+            ):
+                raise self._changed_error(dialog)
             # A half-drawn screen may lack the pointer, and Enter takes the option that it is really at.
             if option is not None and self._pointer(look) != option:
-                raise _changed_error(self.row, dialog)
+                raise self._changed_error(dialog)
 
         deadline = Deadline(_STANDS_SECONDS)
         while True:
@@ -256,8 +276,11 @@ class _Answering:
         """
         is_box = look.screen_state.dialog is None and look.screen_state.box is not None
         if is_box or look.screen_state.dialog not in (None, self.dialog.name):
-            raise _changed_error(self.row, Dialog(look, self.kind.choices(look.screen)))
+            raise self._changed_error(Dialog(look, self.kind.choices(look.screen)))
         return look
+
+    def _changed_error(self, dialog: Dialog) -> Conflict:
+        return _changed_error(self.row, "" if dialog.name else None)
 
     def _look_until(self, condition: Any) -> PaneLook:
         deadline = Deadline(_MOVE_SECONDS)
@@ -282,7 +305,7 @@ def _find_dialog(context: Context, row: Row) -> Dialog:
     dialog = _look_for_dialog(context, row)
     while deadline.pause(pause):
         before, dialog = dialog, _look_for_dialog(context, row)
-        if (before.name, before.fingerprint) == (dialog.name, dialog.fingerprint):
+        if before.is_same(dialog):
             break
     return dialog
 
@@ -307,18 +330,19 @@ def _wait_until_gone(context: Context, row: Row, dialog: Dialog) -> PaneLook:
     """Wait until the dialog is gone and return the look: another dialog may be open, or the agent ended."""
     kind = context.kind(row["agent"])
     deadline = Deadline(_SECONDS)
-    last, since = "", 0.0
+    last: Dialog | None = None
+    since = 0.0
     while True:
         look = look_at_pane(context, row)
         if look.absence in (Liveness.DEAD, Liveness.GONE) or (
             look.screen_state.dialog != dialog.name and not look.absence
         ):
             return look
-        fingerprint = Dialog(look, kind.choices(look.screen)).fingerprint
-        if fingerprint != last:
-            last, since = fingerprint, load_adjusted_clock.now()
-        # A dialog that is closing may be half drawn: another fingerprint counts only if it stays.
-        if fingerprint != dialog.fingerprint and load_adjusted_clock.now() - since > _STANDS_SECONDS:
+        shown = Dialog(look, kind.choices(look.screen))
+        if last is None or not shown.is_same(last):
+            last, since = shown, load_adjusted_clock.now()
+        # A dialog that is closing may be half drawn: other words count only if they stay.
+        if not shown.is_same(dialog) and load_adjusted_clock.now() - since > _STANDS_SECONDS:
             return look
         if not deadline.pause(_STEP):
             raise DeliveryUnconfirmed(
@@ -328,12 +352,11 @@ def _wait_until_gone(context: Context, row: Row, dialog: Dialog) -> PaneLook:
             )
 
 
-def _facts(row: Row, dialog: Dialog) -> dict[str, Any]:
-    return {"session": row["name"], "dialog": dialog.name, "fingerprint": dialog.fingerprint}
-
-
-def _changed_error(row: Row, dialog: Dialog) -> Conflict:
-    present = f"the fingerprint is {dialog.fingerprint} now" if dialog.name else "it is gone"
+def _changed_error(row: Row, fingerprint: str | None) -> Conflict:
+    """Return the refusal; `fingerprint` is that of the dialog now, empty if unknown, None without one."""
+    present = "it is gone" if fingerprint is None else "another one is open"
+    if fingerprint:
+        present = f"the fingerprint is {fingerprint[:SHORTEST_EXPECTED]} now"
     return Conflict(
         f"the dialog of '{row['name']}' is not the expected one: {present}",
         hint=f"look at it again: mam answer {row['name']}",

@@ -8,7 +8,7 @@ from threading import Thread
 
 from mam.adapters.store.tables import sent_notices
 from mam.adapters.system import concurrent_program, program_lookup
-from mam.app.observation import activity
+from mam.app.observation import activity, open_dialogs
 from mam.app.observation.ls import describe
 from mam.core.activity import UNKNOWN
 from mam.core.attention import attention, due_in
@@ -34,7 +34,10 @@ _COMMAND_SECONDS = 10.0
 def new_notices(
     context: Context, view: View, listings: Mapping[str, Listing]
 ) -> tuple[list[Notice], float | None]:
-    """Return the new notices, recorded as announced, and in how many seconds another may be due."""
+    """Return the new notices, recorded as announced, and in how many seconds to look again.
+
+    It also records what the sessions ask that wait for a person.
+    """
     sessions = describe(
         context,
         view,
@@ -42,6 +45,7 @@ def new_notices(
         requests={server: _as_getter(session) for server, session in listings.items()},
     )
     activity.record_looks(context, sessions)
+    look_again_in = open_dialogs.look_at_waiting(context, sessions)
     current = [notice for session in sessions if (notice := _notice(session))]
     # A session with unknown activity keeps its recorded notice, so that it is not announced twice.
     unsure = {session["id"] for session in sessions if session["activity"] == UNKNOWN}
@@ -57,6 +61,8 @@ def new_notices(
         if not session["attention"]
         and (due := due_in(session["activity"], session["activity_age_s"], **_job_facts(session))) is not None
     ]
+    if look_again_in is not None:
+        soon.append(look_again_in)
     return unannounced, min(soon) if soon else None
 
 

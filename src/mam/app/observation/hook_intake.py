@@ -12,6 +12,7 @@ from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence, messages
 from mam.app.context import setting_aside
 from mam.app.observation.newest_hook_reports import COARSE_SECONDS, as_report, read_event
+from mam.core.activity import WAITING
 from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
 from mam.core.session_row import is_purged
@@ -156,6 +157,9 @@ def _record(
             evidence.record(
                 transaction.connection, payload.session_id, "hook", payload.at, data, transaction.now
             )
+            if data["state"] != WAITING:
+                # The dialog that was open before is closed: one with the same words is another one.
+                evidence.clear_older(transaction.connection, payload.session_id, evidence.DIALOG, payload.at)
         row = rows[payload.session_id]
         if job_id := row.get("delegate_job_id"):
             with setting_aside.isolated(transaction, setting_aside.JOB, job_id):

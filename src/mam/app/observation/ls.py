@@ -11,7 +11,7 @@ from mam.app.context.settings_check import warn_of_settings
 from mam.app.observation import activity, conversations
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.activity import IDLE, WAITING
-from mam.core.attention import attention
+from mam.core.attention import LIMIT, attention
 from mam.core.drift_detection import drift_class
 from mam.core.errors import InvalidSettings, MamError, TerminalsDown
 from mam.core.liveness_values import Liveness
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from mam.adapters.tmux.parse import Listing
     from mam.app.context.liveness import SessionLiveness
     from mam.app.observation.activity import SessionEvidence
+    from mam.app.observation.newest_hook_reports import HookReport
+    from mam.app.observation.open_dialogs import RecordedDialogs
+    from mam.core.activity import Activity
     from mam.core.session_row import Row
 
     class Filters(TypedDict, total=False):
@@ -132,8 +135,13 @@ def describe(
     now = context.now()
     sessions = activity.gather(context, rows, liveness_by_name, reports, thorough=thorough)
     jobs = _jobs(context, rows)
+    recorded: list[RecordedDialogs] = []
+
+    def ask(row: Row, verdict: Activity) -> dict[str, Any] | None:
+        return _asks(context, reports, recorded, row, verdict)
+
     return [
-        _entry(context, view, session, conversation, now, jobs=jobs)
+        _entry(context, view, session, conversation, now, jobs=jobs, ask=ask)
         for session, conversation in zip(sessions, open_conversations, strict=True)
     ]
 
@@ -182,6 +190,7 @@ def _entry(
     now: float,
     *,
     jobs: dict[str, tuple[str, float | None]],
+    ask: Callable[[Row, Activity], dict[str, Any] | None],
 ) -> dict[str, Any]:
     row, liveness = session.row, session.liveness.state
     current, on_disk = conversation
@@ -204,6 +213,8 @@ def _entry(
         "tmux_alive": is_alive,
         "resume": _resume(context, view, session, current, on_disk),
         "attention": needs.text if needs else None,
+        "needs_you": needs is not None or verdict.state == WAITING,
+        "asks": ask(row, verdict) if verdict.state == WAITING else None,
         "job": job,
         "job_status": status,
         "job_silent": is_silent,
@@ -211,6 +222,23 @@ def _entry(
             row, liveness, conversation=current, on_disk=on_disk, own_on_disk=on_disk if own else None
         ),
     }
+
+
+def _asks(
+    context: Context,
+    reports: dict[str, HookReport],
+    recorded: list[RecordedDialogs],
+    row: Row,
+    verdict: Activity,
+) -> dict[str, Any] | None:
+    """Return what a waiting session asks; `recorded` keeps the records for the next one."""
+    if str(verdict.waiting_for or "").startswith(LIMIT):
+        return None
+    if not recorded:
+        from mam.app.observation.open_dialogs import RecordedDialogs
+
+        recorded.append(RecordedDialogs(context))
+    return recorded[0].asks(row, verdict.waiting_for, verdict.at, reports.get(row.get("id") or ""))
 
 
 def _resume(

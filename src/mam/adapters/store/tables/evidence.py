@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from mam.adapters.store.registry import Registry
 
 
+# The source of the record of an open dialog; see app/observation/open_dialogs.py.
+DIALOG = "dialog"
+
+
 def record(
     connection: sqlite3.Connection, session_id: str, source: str, at: float, data: dict[str, Any], now: float
 ) -> None:
@@ -41,6 +45,21 @@ def recorded(registry: Registry, source: str) -> dict[str, tuple[float, dict[str
         except TypeError as error:
             raise database.damaged(registry.paths.db, "a record is not readable") from error
     return {session_id: (at, data) for (session_id, at, _), data in zip(rows, documents, strict=True)}
+
+
+def recorded_in(connection: sqlite3.Connection, session_id: str, source: str) -> dict[str, Any] | None:
+    """Return the newest evidence of one source for one session."""
+    query = "SELECT data FROM evidence WHERE session_id=? AND source=?"
+    row = connection.execute(query, (session_id, source)).fetchone()
+    data = json.loads(row[0]) if row else None
+    return data if isinstance(data, dict) else None
+
+
+def clear_older(connection: sqlite3.Connection, session_id: str, source: str, at: float) -> None:
+    """Delete the evidence of one source if it is from before a time."""
+    connection.execute(
+        "DELETE FROM evidence WHERE session_id=? AND source=? AND at<?", (session_id, source, at)
+    )
 
 
 def clear(connection: sqlite3.Connection, session_id: str, source: str | None = None) -> None:

@@ -33,7 +33,7 @@ def add_options(parser: Parser) -> None:
     add = parser.add_argument
     add("words", metavar="NAME ANSWER", nargs="*", default=[], help="the session, and allow, deny or a text")
     add("--session", metavar="NAME", help="the session, as an option")
-    add("--expect", metavar="FINGERPRINT", help="answer only the dialog with this fingerprint")
+    add("--expect", metavar="FINGERPRINT", help="answer only the dialog whose fingerprint begins so")
 
 
 def run(call: Invocation) -> int:
@@ -68,7 +68,8 @@ def show(dialog: dict[str, Any]) -> list[str]:
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 
+    # As much of the fingerprint as --expect needs.
     return [
-        f"{clean(dialog['session'])} shows a {dialog['dialog']} dialog ({dialog['fingerprint']}):",
+        f"{clean(dialog['session'])} shows a {dialog['dialog']} dialog ({dialog['fingerprint'][:8]}):",
         *(f"  {line}" for line in for_screen(dialog["text"]).splitlines()),
     ]
