@@ -163,6 +163,8 @@ class Registry:
         self._copied: tuple[object, ...] | None = None
         # What this connection does not show of a database that somebody else may have written.
         self.left_out: CopyReport | None = None
+        # Whether this process has committed a change and could not write the file.
+        self.has_failed_to_show = False
         # How many connections were closed: the numbers of commits of two connections say nothing together.
         self._closed = 0
         if root is not None:
@@ -433,7 +435,9 @@ class Registry:
         try:
             if self._is_behind(connection):
                 self.project(confirm)
+            self.has_failed_to_show = False
         except MamError as error:
+            self.has_failed_to_show = True
             error.recorded, error.retryable = True, False
             more = error.hint if isinstance(error, Damaged) else "the next command writes the file"
             error.hint = f"what you asked for is recorded; {more}"

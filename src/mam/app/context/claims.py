@@ -53,8 +53,15 @@ def _is_held(session_id: str | None, at: float | None, recorded_owner: Any) -> b
 
 
 def left_by_the_dead(context: Context) -> bool:
-    """Tell whether a dead process left a claim, or a change that the YAML file does not show."""
-    return any(not _is_held(*one) for one in context.registry.half_done())
+    """Tell whether a dead process left a claim, or a change that the YAML file does not show.
+
+    A change that this process has failed to show, as on a full disk, is left as well.
+    """
+    half_done = context.registry.half_done()
+    is_unshown = any(session_id is None for session_id, _, _ in half_done)
+    return (is_unshown and context.registry.has_failed_to_show) or any(
+        not _is_held(*one) for one in half_done
+    )
 
 
 def commit_claim(context: Context, work: Callable[[Transaction], T]) -> T:
