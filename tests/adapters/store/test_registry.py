@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import threading
 import time
@@ -12,8 +13,8 @@ import pytest
 import yaml
 from tests.adapters.store.making import FIRST, NOON, check_invariants, file_rows, new_row
 
+from mam.adapters.store import database, root_paths
 from mam.adapters.store import registry as registry_file
-from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.yaml import document, projection, yaml_text
 from mam.core.errors import (
@@ -21,6 +22,7 @@ from mam.core.errors import (
     Damaged,
     EditRefused,
     NameTaken,
+    ReadOnly,
     RegistryBusy,
     SessionNotFound,
     Unavailable,
@@ -746,3 +748,26 @@ def test_nothing_follows_a_change_that_was_not_committed(three):
 
     with pytest.raises(Unavailable):
         three.registry.change(work)
+
+
+def test_a_database_that_was_opened_for_reading_only_is_opened_again(three):
+    """SQLite does so without a word where it cannot open a file for writing, as on a disk that is full."""
+    registry = three.registry
+    registry.close()
+    path = three.paths.db
+    registry._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+    registry._is_writer, registry._file = True, database.identity(path)
+    three.put(FIRST, delegate_job_id="job-1")
+    assert three.rows()[FIRST]["delegate_job_id"] == "job-1"
+
+
+def test_a_database_that_stays_read_only_is_an_error(three, monkeypatch):
+    registry = three.registry
+
+    def connect():
+        return sqlite3.connect(f"file:{three.paths.db}?mode=ro", uri=True, isolation_level=None)
+
+    registry.close()
+    monkeypatch.setattr(registry, "_connect_to_write", connect)
+    with pytest.raises(ReadOnly):
+        three.put(FIRST, delegate_job_id="job-1")

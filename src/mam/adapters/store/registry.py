@@ -17,7 +17,7 @@ from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.root_safety import RootSafety
 from mam.adapters.store.rows_and_log import CHANGED_BY, Transaction, choose
 from mam.adapters.system import json_text as json
-from mam.core.errors import Damaged, MamError, RegistryBusy, Unavailable
+from mam.core.errors import Damaged, MamError, ReadOnly, RegistryBusy, Unavailable
 from mam.core.root_state import RootState
 from mam.core.session_row import is_running, with_all_fields, with_new_fields
 
@@ -422,12 +422,28 @@ class Registry:
         record there would be lost.
         """
         while True:
+            was_open = self._is_writer
             connection = self.writer()
             stack.enter_context(database.transaction(connection, self.paths.db))
+            if was_open and not self._can_write(connection):
+                # SQLite opens for reading what it cannot open for writing, and says nothing. The reason may
+                # be gone by now.
+                stack.close()
+                self.close()
+                continue
             if database.identity(self.paths.db) == self._file:
                 return connection
             stack.close()
             self.close()
+
+    def _can_write(self, connection: sqlite3.Connection) -> bool:
+        """Tell whether a connection was opened for writing; a transaction begins without that, too."""
+        try:
+            with database.errors(self.paths.db):
+                connection.execute("DELETE FROM meta WHERE 0")
+        except ReadOnly:
+            return False
+        return True
 
     def show(self, confirm: Confirm | None = None) -> None:
         """Update the file if it is older than the database; an error says that the change is recorded."""
