@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as some
-from tests.faults.whole_app import take_steps
+from tests.faults.app_model import RUNNING, Model, Session
+from tests.faults.whole_app import WholeApp, take_steps
 
-pytestmark = pytest.mark.slow
 EXAMPLES, STEPS = 20, 40
 
 
+@pytest.mark.slow
 @pytest.mark.promise("P1")
 @pytest.mark.promise("P2")
 @pytest.mark.promise("P33")
@@ -25,3 +29,21 @@ def test_any_verbs_deaths_and_clocks(whole_app) -> None:
             take_steps(app, chance, STEPS)
 
     try_sequences()
+
+
+@pytest.mark.parametrize("how", ["agent", "pane"])
+def test_an_agent_that_ends_by_itself_can_be_picked(how) -> None:
+    """The launcher of a launch that was withdrawn is in one listing, and neither running nor in the next."""
+    ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    ended.wait()
+    pane = SimpleNamespace(id="%1", pid=ended.pid, mark="s_00000001", dead=False)
+    listings = iter([[pane]])
+    tmux = SimpleNamespace(
+        panes=lambda: SimpleNamespace(panes=next(listings, [])), kill_pane=lambda *_words, **_options: False
+    )
+    model = Model({"k1": Session("one", id=pane.mark)})
+    app = WholeApp.__new__(WholeApp)
+    app.machine, app.worlds = SimpleNamespace(tmux=tmux), [model]
+    WholeApp.kill.__wrapped__(app, 0, how)
+    session = model.sessions["k1"]
+    assert (session.status, session.alive) == (RUNNING, False)

@@ -49,6 +49,7 @@ from tests.faults.machine import (
 from tests.processes import is_running
 from tests.waiting import wait_until
 
+from mam.adapters.tmux.parse import Pane
 from mam.core import job_event as events
 
 ARGS = ["--speed", "0"]
@@ -365,12 +366,12 @@ class WholeApp:
                 lambda: self._live_marks() <= wanted, lambda: f"I7: panes are left: {self._live_marks()}"
             )
 
+    def _live_panes(self) -> list[Pane]:
+        panes = self.machine.tmux.panes().panes
+        return [pane for pane in panes if pane.mark and pane.mark != KEEPER and not pane.dead]
+
     def _live_marks(self) -> set[str]:
-        return {
-            pane.mark
-            for pane in self.machine.tmux.panes().panes
-            if pane.mark and pane.mark != KEEPER and not pane.dead
-        }
+        return {pane.mark for pane in self._live_panes()}
 
     def _check_messages(self, seen: Seen) -> None:
         heard = self.heard()
@@ -909,13 +910,15 @@ class WholeApp:
     @step(4, pick=PICKS, how=("agent", "agent", "pane"))
     def kill(self, pick, how):
         """An agent is killed, or its pane is closed."""
-        marks = sorted(self._live_marks())
-        if not marks:
+        # One listing: the pane of a launch that was withdrawn ends by itself, between any two looks.
+        panes = sorted(self._live_panes(), key=lambda pane: pane.mark)
+        if not panes:
             return
-        mark = marks[pick % len(marks)]
-        (pane,) = [one for one in self.machine.tmux.panes().panes if one.mark == mark and not one.dead]
+        pane = panes[pick % len(panes)]
+        mark = pane.mark
         if how == "agent":
-            os.kill(pane.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pane.pid, signal.SIGKILL)
         else:
             self.machine.tmux.kill_pane(pane.id, mark=mark)
         wait_until(
