@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+import select
 import socket
 import sys
 import time
@@ -143,6 +143,9 @@ def serve(path: str) -> None:
         listening.listen()
         print("ready", flush=True)
         while True:
+            if sys.stdin in select.select([listening, sys.stdin], [], [])[0]:
+                # Nobody writes: whoever started this process has closed its input, or has ended.
+                return
             connection, _ = listening.accept()
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
@@ -150,8 +153,9 @@ def serve(path: str) -> None:
             if os.fork():  # noqa: TID251  (one process for each connection is the point)
                 connection.close()
                 continue
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             listening.close()
+            with Path(os.devnull).open("rb") as nothing:
+                os.dup2(nothing.fileno(), sys.stdin.fileno())
             with connection, connection.makefile("rw", encoding="utf-8") as lines:
                 print(os.getpid(), file=lines, flush=True)
                 worker = Worker(shim)

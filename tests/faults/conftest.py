@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import settle_in
 from tests.faults.machine import Machine
-from tests.faults.whole_app import WholeApp, Workers
+from tests.faults.whole_app import WholeApp, WorkerServer
 from tests.processes import end_processes_of
 
 _numbers = itertools.count(1)
@@ -57,15 +57,15 @@ def machine(shim):
 @pytest.fixture(scope="module")
 def whole_app(shim, machine):
     """Begin the state machine over the whole app with nothing; its root, home and tmux are the machine's."""
-    workers = Workers(shim, machine.place)
+    server = WorkerServer(shim, machine.place)
 
     @contextmanager
     def begin():
-        app = WholeApp(machine, workers)
+        app = WholeApp(machine, server)
         try:
             yield app
         finally:
             app.close()
 
     yield begin
-    workers.close()
+    server.close()

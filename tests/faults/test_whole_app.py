@@ -11,7 +11,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as some
 from tests.faults.app_model import RUNNING, Model, Session
+from tests.faults.machine import REPOSITORY
 from tests.faults.whole_app import WholeApp, take_steps
+from tests.processes import is_running
+from tests.waiting import wait_until
 
 EXAMPLES, STEPS = 20, 40
 
@@ -47,3 +50,26 @@ def test_an_agent_that_ends_by_itself_can_be_picked(how) -> None:
     WholeApp.kill.__wrapped__(app, 0, how)
     session = model.sessions["k1"]
     assert (session.status, session.alive) == (RUNNING, False)
+
+
+_STARTER = """
+import sys
+from tests.faults.machine import REPOSITORY
+from pathlib import Path
+from tests.faults.whole_app import WorkerServer
+server = WorkerServer(Path(sys.argv[1]), Path(sys.argv[2]))
+connection = server.connect()
+print(server.process.pid, connection.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.starts
+def test_the_server_and_its_workers_end_with_whoever_started_them(shim, home, quick_path) -> None:
+    command = [sys.executable, "-c", _STARTER, str(shim), str(quick_path)]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
+        pids = [int(pid) for pid in starter.stdout.readline().split()]
+        assert len(pids) == 2
+        assert all(map(is_running, pids))
+        starter.kill()
+    wait_until(lambda: not any(map(is_running, pids)), lambda: f"the end of {pids}")

@@ -103,8 +103,8 @@ class Connection:
         wait_until(lambda: not is_running(self.pid), "the worker does not end")
 
 
-class Workers:
-    """The process that forks the workers, and the connections to them."""
+class WorkerServer:
+    """The process that forks the workers. It ends with its input, so at the latest with this process."""
 
     def __init__(self, shim: Path, place: Path) -> None:
         self.path = str(place / "workers")
@@ -112,7 +112,7 @@ class Workers:
             [sys.executable, "-m", "tests.faults.app_worker", self.path],
             cwd=REPOSITORY,
             env={**os.environ, "LD_PRELOAD": str(shim)},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         assert self.process.stdout.readline() == b"ready\n"
@@ -126,7 +126,7 @@ class Workers:
 
     def close(self) -> None:
         """End the process; workers end with their connections."""
-        self.process.kill()
+        self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
 
@@ -174,9 +174,9 @@ def take_steps(app: WholeApp, chance: Random, count: int) -> None:
 class WholeApp:
     """One root with sessions, messages, jobs and tasks."""
 
-    def __init__(self, machine: Machine, workers: Workers) -> None:
+    def __init__(self, machine: Machine, server: WorkerServer) -> None:
         self.machine = machine
-        self.workers = workers
+        self.server = server
         machine.clear()
         self.root = machine.root
         self.yaml = self.root / ".hermes" / "agent-sessions.yaml"
@@ -216,7 +216,7 @@ class WholeApp:
             mode, n = fate[0], 1 + fate[1] % self.calls.get(verb, 40)
             n = fate[1] - EXACT if fate[1] >= EXACT else n
         if self.connections[worker] is None:
-            self.connections[worker] = self.workers.connect()
+            self.connections[worker] = self.server.connect()
         answer = self.connections[worker].ask(
             {
                 "root": str(self.root),
