@@ -9,6 +9,8 @@ from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING
 
+from mam.adapters.system import load_adjusted_clock
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -126,9 +128,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stdin: str = os.devnull
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = DEADLINE_SECONDS) -> None:
-    """Wait for a condition, under a deadline."""
-    deadline = time.monotonic() + seconds
+    """Wait for a condition, under a deadline that grows with the load of the machine."""
+    deadline = load_adjusted_clock.now() + seconds
     while not condition():
-        if time.monotonic() > deadline:
+        if load_adjusted_clock.now() > deadline:
             raise RuntimeError(f"waited in vain: {what}")
         time.sleep(_STEP)

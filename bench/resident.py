@@ -57,7 +57,7 @@ def start(stage: Stage) -> subprocess.Popen[bytes]:
 def stop(running: subprocess.Popen[bytes]) -> None:
     """End it as a service manager does."""
     running.send_signal(signal.SIGTERM)
-    running.wait(10)
+    until(lambda: running.poll() is not None, "the end of the resident")
 
 
 def deaths(count: int, killed: int) -> tuple[Times, Times]:

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.measure import until
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 
@@ -72,9 +72,7 @@ class Stage:
             if self.tmux.server_pid() is not None:
                 raise RuntimeError(f"tmux server {self.server} is still there")
             # An agent whose pane was closed may write here until it has left.
-            deadline = time.monotonic() + 30
-            while any(map(process.is_alive, agents)) and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until(lambda: not any(map(process.is_alive, agents)), "the end of the agents")
         finally:
             shutil.rmtree(self.folder)
             signal.signal(signal.SIGINT, before)

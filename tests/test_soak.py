@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -94,9 +95,10 @@ def test_a_load_of_some_seconds(begin) -> None:
     words = ("--sessions", "3", "--minutes", "0.05", "--messages", "4", "--events", "50")
     process = begin("--load", *words)
     out, err = process.communicate()
-    assert process.returncode == 0, out + err
-    assert "messages lost" in out
-    assert "events lost" in out
+    # The other lines are about rates: 1 says that a busy machine has not kept one of them.
+    assert process.returncode in (0, 1), out + err
+    for what in ("messages lost", "messages doubled or strange", "events lost", "events doubled"):
+        assert re.search(rf"^{what} +0 +0 +ok$", out, re.MULTILINE), out
 
 
 @linux

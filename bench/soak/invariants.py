@@ -19,7 +19,7 @@ from bench.soak.elsewhere import FORGED
 from bench.soak.person import DRAFT, QUESTION
 from mam.adapters.store.root_paths import of_root
 from mam.adapters.store.tables import jobs
-from mam.adapters.system import process
+from mam.adapters.system import load_adjusted_clock, process
 from mam.app.context.liveness import check_liveness
 from mam.core import job_event
 from mam.core.job_rules import ENDED
@@ -159,8 +159,8 @@ def panes(ground: Ground) -> Iterator[str]:
 def processes(ground: Ground) -> Iterator[str]:
     """I7: no process of a session that has ended is alive."""
     running = {row["id"] for row in _view(ground).rows if row["status"] == "running"}
-    deadline = time.monotonic() + HOOK_SECONDS
-    while (left := _left_over(running, str(ground.stage.root))) and time.monotonic() < deadline:
+    deadline = load_adjusted_clock.now() + HOOK_SECONDS
+    while (left := _left_over(running, str(ground.stage.root))) and load_adjusted_clock.now() < deadline:
         time.sleep(0.2)
     yield from left
 
