@@ -18,6 +18,7 @@ from tests.faults.machine import (
     NEXT_VERBS,
     Machine,
 )
+from tests.waiting import send_and_wait, wait_for, wait_for_jobs
 
 import mam
 from mam.app.jobs.new_job import record_job
@@ -415,7 +416,7 @@ class Send(Running):
     def begin(self) -> None:
         super().begin()
         with mam.open(str(self.machine.root)) as fleet:
-            fleet.sessions.wait("one", "idle", timeout=20)
+            wait_for(fleet.sessions.get("one"), "idle")
 
     def look_after_loss(self, fleet: mam.Fleet) -> None:
         (state,) = [one["state"] for one in fleet.messages.inbox("one") if one["message_id"] == "m_00000001"]
@@ -426,13 +427,12 @@ class Send(Running):
             found = {one["message_id"]: one["state"] for one in fleet.messages.inbox("one")}
             state = found.get("m_00000001", "never recorded")
             assert state in ("never recorded", "submitted", "unconfirmed", "held"), state
-            done = fleet.messages.send("one", "the next", timeout=20)
+            send_and_wait(fleet, "one", "the next")
             turns = fleet.sessions.transcript("one")["turns"]
             heard = [turn["text"] for turn in turns if turn["role"] == "user"][1:]
         sent = heard.count("the one message")
         assert set(heard) <= {"the one message", "the next"}, f"glued: {heard}"
         assert sent == 1 if state == "submitted" else sent <= 1, f"{state}, and it was heard {sent} times"
-        assert done["state"] == "submitted", done
 
 
 class Stop(Running):
@@ -615,7 +615,7 @@ class JobSubmit(Case):
 
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:
-            fleet.jobs.wait(timeout=60)
+            wait_for_jobs(fleet)
             found = fleet.jobs.list()
             assert len(found) <= 1
             for job in found:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.app.team_desk import said
 from tests.faults.machine import KEEPER, NEXT_VERBS
 from tests.faults.sweep import Case
+from tests.waiting import send_and_wait, wait_for
 
 import mam
 from mam.adapters.store.files.team_page_file import path_of
@@ -201,8 +202,9 @@ class Restore(Case):
         machine.clear()
         assert not machine.run("create")["error"]
         with mam.open(str(machine.root)) as fleet:
-            fleet.sessions.wait("one", "idle", timeout=20)
-            assert fleet.messages.send("one", self.WORDS[0], timeout=20)["state"] == "submitted"
+            session = fleet.sessions.get("one")
+            wait_for(session, "idle")
+            send_and_wait(fleet, "one", self.WORDS[0])
             pane = fleet.sessions.get("one").row["pane"]["id"]
             machine.tmux_words("send-keys", "-t", pane, "-l", "a draft")
             machine.until(lambda: "a draft" in fleet.sessions.read("one"), "there is no draft")
@@ -215,8 +217,8 @@ class Restore(Case):
                 return said(fleet, "one").count(self.WORDS[1]) == 1
 
             machine.until(is_heard, "the held message does not arrive")
-            fleet.sessions.wait("one", "idle", timeout=20)
-            self.id = fleet.sessions.get("one").id
+            wait_for(session, "idle")
+            self.id = session.id
         shutil.rmtree(machine.root / ".mam")
         machine.save()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.faults import sweep
 from tests.faults.machine import EIO, ENOSPC, EROFS, FAIL_FROM, FAIL_ONCE, FULL, KEEPER, KILL_BEFORE
+from tests.waiting import wait_for
 
 import mam
 from mam.adapters.store import disk_reserve
@@ -110,10 +111,10 @@ def test_e6_a_turn_is_interrupted_on_a_full_disk(machine):
     assert machine.run("create-slow")["error"] is None
     with mam.open(str(machine.root)) as fleet:
         fleet.messages.send("one", "work for long", timeout=20)
-        fleet.sessions.wait("one", "working", timeout=20)
+        wait_for(fleet.sessions.get("one"), "working")
         answer = machine.run("interrupt", 1, FULL, ENOSPC)
         assert answer["error"] is None, answer
-        fleet.sessions.wait("one", "idle", timeout=20)
+        wait_for(fleet.sessions.get("one"), "idle")
 
 
 @pytest.mark.parametrize("case", [sweep.Create, sweep.Send], ids=lambda one: one.__name__.lower())

@@ -23,7 +23,7 @@ from tests.app.over_broker import signed
 from tests.faults.machine import ENOSPC, EROFS, FAIL_FROM, FULL
 from tests.matrix.broker_proxy import BLOCKED, CLOSED, CUT, OPEN, BrokerProxy
 from tests.matrix.world import ARGS, JOB, World
-from tests.waiting import wait_for, wait_until
+from tests.waiting import send_and_wait, wait_for, wait_until
 
 from mam.adapters.store import database
 from mam.adapters.store.tables import outbox
@@ -166,8 +166,8 @@ def dialog_open(world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have the agent ask a question, and nobody answer."""
     with world.open() as fleet:
         if fleet.sessions.status("one")["activity"] != "waiting":
-            fleet.messages.send("one", "/ask touch foo", command=True, timeout=10)
-            fleet.sessions.wait("one", "waiting", timeout=20)
+            send_and_wait(fleet, "one", "/ask touch foo", command=True)
+            wait_for(fleet.sessions.get("one"), "waiting")
     yield
 
 
@@ -196,7 +196,7 @@ def agent_floods(world: World, _patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have the agent print 500 MB."""
     with world.open() as fleet:
         fleet.messages.interrupt("one")
-        fleet.sessions.wait("one", "idle", timeout=20)
+        wait_for(fleet.sessions.get("one"), "idle")
         fleet.messages.send("one", "/flood 512000", command=True, timeout=10)
         world.wait_for_screen("flood 0")
     yield

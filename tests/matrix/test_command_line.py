@@ -13,6 +13,8 @@ from tests.matrix.table import ROWS, expected
 from tests.matrix.verbs import VERBS
 from tests.matrix.world import World
 
+from mam.adapters.system.load_adjusted_clock import stretched
+
 pytestmark = [pytest.mark.slow, pytest.mark.starts]
 
 CALLS = [
@@ -53,7 +55,7 @@ def test_a_cell_through_the_command_line(fault, verb, words, quick_path, tmux_se
 
 
 def _run(world: World, words: list[str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "mam", *words]
+    command, seconds = [sys.executable, "-P", "-m", "mam", *words], stretched(60)
     return subprocess.run(
-        command, cwd=world.root, capture_output=True, encoding="utf-8", timeout=60, check=False
+        command, cwd=world.root, capture_output=True, encoding="utf-8", timeout=seconds, check=False
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.matrix.world import ARGS, JOB, ROLE, World
+from tests.waiting import send_and_wait, wait_for, wait_for_jobs
 
 import mam
 
@@ -29,24 +30,24 @@ def working(world: World) -> None:
     """Have the session work on a long turn."""
     idle(world)
     with world.open() as fleet:
-        assert fleet.messages.send("one", "/slow 1000", command=True, timeout=10)["state"] == "submitted"
-        fleet.sessions.wait("one", "working", timeout=20)
+        send_and_wait(fleet, "one", "/slow 1000", command=True)
+        wait_for(fleet.sessions.get("one"), "working")
 
 
 def asking(world: World) -> None:
     """Have the session ask whether it may run a command."""
     idle(world)
     with world.open() as fleet:
-        assert fleet.messages.send("one", "/ask touch foo", command=True, timeout=10)["state"] == "submitted"
-        fleet.sessions.wait("one", "waiting", timeout=20)
+        send_and_wait(fleet, "one", "/ask touch foo", command=True)
+        wait_for(fleet.sessions.get("one"), "waiting")
 
 
 def asks_again(world: World) -> None:
     """Have the session ask, if it has been launched anew since."""
     with world.open() as fleet:
         if fleet.sessions.status("one")["activity"] != "waiting":
-            fleet.messages.send("one", "/ask touch foo", command=True, timeout=10)
-            fleet.sessions.wait("one", "waiting", timeout=20)
+            send_and_wait(fleet, "one", "/ask touch foo", command=True)
+            wait_for(fleet.sessions.get("one"), "waiting")
 
 
 def foreign(world: World) -> None:
@@ -98,12 +99,12 @@ def _inbox(world: World) -> list[dict[str, Any]]:
 
 def _is_idle(world: World) -> object:
     with world.open() as fleet:
-        return fleet.sessions.wait("one", "idle", timeout=20)
+        return wait_for(fleet.sessions.get("one"), "idle")
 
 
 def _job_ends(world: World, job: Result) -> bool:
     with world.open() as fleet:
-        (ended,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+        (ended,) = wait_for_jobs(fleet, job["job_id"])
     return ended["status"] == "completed"
 
 

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import send_and_wait, wait_for
 
 from mam.adapters.agents.dialog_options import Choices
 from mam.adapters.agents.kind import ScreenState
@@ -40,8 +41,8 @@ def session(fleet):
 
 def drill(fleet, session, command, dialog):
     """Have the practice agent open a dialog."""
-    assert fleet.messages.send(session.id, command, command=True, timeout=10)["state"] == "submitted"
-    session.wait("waiting", timeout=10)
+    send_and_wait(fleet, session.id, command, command=True)
+    wait_for(session, "waiting")
     assert fleet.messages.dialog(session.id)["dialog"] == dialog
 
 
@@ -60,7 +61,7 @@ def test_the_open_dialog_is_shown(fleet, session) -> None:
     assert dialog["options"][0] == "Yes"
     assert fleet.messages.dialog("one") == dialog
     press(fleet, session, "Down")
-    fleet.sessions.wait("one", r"text:❯ 2\. Yes", timeout=10)
+    wait_for(fleet.sessions.get("one"), r"text:❯ 2\. Yes")
     assert fleet.messages.dialog("one")["fingerprint"] == dialog["fingerprint"], (
         "moving the pointer changes nothing"
     )
@@ -79,7 +80,7 @@ def test_the_open_dialog_is_shown(fleet, session) -> None:
 def test_a_permission(fleet, session, workspace, until, moves, text, is_made, label) -> None:
     drill(fleet, session, "/ask touch foo", "permission")
     press(fleet, session, *moves)
-    fleet.sessions.wait("one", rf"text:❯ {len(moves) + 1}\.", timeout=10)
+    wait_for(fleet.sessions.get("one"), rf"text:❯ {len(moves) + 1}\.")
     dialog = fleet.messages.dialog("one")
     result = session.answer(text, expect=dialog["fingerprint"])
     assert result == {
@@ -89,7 +90,7 @@ def test_a_permission(fleet, session, workspace, until, moves, text, is_made, la
         "answer": label,
         "next": None,
     }
-    session.wait("idle", timeout=10)
+    wait_for(session, "idle")
     assert (workspace / "foo").exists() == is_made
     entry = fleet.sessions.log("one")[-1]
     assert (entry["verb"], entry["by"]) == ("answer", "user")
@@ -119,7 +120,7 @@ def test_a_dialog_that_changes_between_the_look_and_the_key(fleet, session, work
     def give(self, text):
         looks.append(text)
         press(fleet, session, "Escape")
-        session.wait("idle", timeout=10)
+        wait_for(session, "idle")
         drill(fleet, session, "/ask touch bar", "permission")
         return real(self, text)
 
@@ -138,8 +139,8 @@ def test_a_question(fleet, session) -> None:
     with pytest.raises(Refused, match="takes no free text"):
         session.answer("none of these")
     assert session.answer(options[1].upper())["answer"] == options[1]
-    session.wait("idle", timeout=10)
-    session.wait(f"text:{options[1]}", timeout=10)
+    wait_for(session, "idle")
+    wait_for(session, f"text:{options[1]}")
 
 
 def test_a_dialog_that_is_drawn_anew(fleet, session, monkeypatch) -> None:
@@ -233,7 +234,7 @@ def test_free_text_becomes_no_prompt(fleet, session, monkeypatch, before) -> Non
 
     def leave(*_args, **_options):
         press(fleet, session, "Escape")
-        session.wait("idle", timeout=10)
+        wait_for(session, "idle")
 
     def leave_and_paste(*args, **more):
         leave()
@@ -259,7 +260,7 @@ def test_free_text_goes_into_no_other_dialog(fleet, session, workspace, monkeypa
     def ask(*_args, **_options):
         drills.append(1)
         press(fleet, session, "Escape")
-        session.wait("idle", timeout=10)
+        wait_for(session, "idle")
         drill(fleet, session, "/ask touch foo", "permission")
 
     monkeypatch.setattr(Choices, "free_text", lambda self: 0)
@@ -298,11 +299,11 @@ def test_trust(fleet) -> None:
         fleet.sessions.create("practice", name="new", args=["--trust-dialog", *QUICK])
     session = fleet.sessions.get("new")
     assert session.answer("allow")["answer"] == "Yes, I trust this folder"
-    session.wait("idle", timeout=10)
+    wait_for(session, "idle")
     with pytest.raises(DialogOpen):
         fleet.sessions.create("practice", name="other", args=["--trust-dialog", *QUICK])
     fleet.messages.answer("other", "deny")
-    fleet.sessions.wait("other", "exited", timeout=10)
+    wait_for(fleet.sessions.get("other"), "exited")
 
 
 def test_what_a_dialog_does_not_offer(fleet, session) -> None:
@@ -338,7 +339,7 @@ def test_keys(fleet, session, until_reported) -> None:
         "session": "one",
         "keys": ["y", "n", "Space", "1"],
     }
-    fleet.sessions.wait("one", "text:yn 1", timeout=10)
+    wait_for(fleet.sessions.get("one"), "text:yn 1")
     fleet.messages.keys("one", "Enter")
     until_reported(session, "Stop")
     assert session.transcript()["turns"][0]["text"] == "yn 1"
@@ -355,7 +356,7 @@ def test_no_key_answers_a_dialog(fleet, session, workspace, key) -> None:
         fleet.messages.keys("one", "Down", "Up", key)
     assert fleet.messages.dialog("one")["dialog"] == "permission"
     fleet.messages.keys("one", "Escape")
-    session.wait("idle", timeout=10)
+    wait_for(session, "idle")
     assert not (workspace / "foo").exists()
 
 
@@ -446,7 +447,7 @@ def test_an_answer_that_was_given_is_no_error_where_the_registry_is_busy(fleet, 
         with fifo_lock.hold(f"{fleet._access.context.paths.db}.queue", 1.0):
             assert session.answer("deny")["dialog"] == "permission"
     assert "are not in the log" in told[0]
-    session.wait("idle", timeout=10)
+    wait_for(session, "idle")
 
 
 def test_a_screen_that_keeps_changing_names_the_way_out(fleet, session, monkeypatch) -> None:
@@ -463,10 +464,10 @@ def test_interrupt(fleet) -> None:
     session = fleet.sessions.create("practice", name="slow", args=["--speed", "2"])
     assert session.interrupt()["was"] == "idle"
     session.send("tell me something long")
-    session.wait("working", timeout=10)
+    wait_for(session, "working")
     result = session.interrupt()
     assert (result["was"], result["activity"]) == ("working", "idle")
-    session.wait("idle", timeout=10)
+    wait_for(session, "idle")
     assert fleet.sessions.log("slow")[-1]["verb"] == "interrupt"
 
 
