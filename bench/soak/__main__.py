@@ -12,13 +12,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from bench.soak.interrupt import Interrupt
 from bench.soak.load import Amount, load
 from bench.soak.report import is_good, render
 from bench.soak.soak import Plan, soak
+from mam.surfaces.cli.main import repeat_lost_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
 
 def main() -> int:
@@ -27,8 +28,6 @@ def main() -> int:
         options = _parser().parse_args()
     except SystemExit as end:
         return 64 if end.code else 0
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
     began = time.monotonic()
 
     def tell(text: str) -> None:
@@ -48,6 +47,9 @@ def _load(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
         messages=options.messages,
         events=options.events,
     )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    sys.unraisablehook = repeat_lost_interrupt
     lines = load(amount, tell)
     print(render(lines))
     return 0 if is_good(lines) else 1
@@ -61,7 +63,9 @@ def _soak(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
         sessions=options.sessions or 50,
         faults=options.faults,
     )
-    outcome = soak(plan, tell)
+    interrupt = Interrupt()
+    interrupt.watch()
+    outcome = soak(plan, interrupt, tell)
     print(render(outcome.lines))
     for text in outcome.violations:
         print(f"\nVIOLATION {text}")
@@ -79,10 +83,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--faults", type=int, help="end after so many faults instead")
     parser.add_argument("--seed", type=int, help="which faults and operations come, and when")
     return parser
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bench.soak.faults import Fault
+    from bench.soak.interrupt import Interrupt
     from bench.soak.samples import Sample
 
 _CLIENTS = 3
@@ -69,7 +70,7 @@ class Outcome:
     violations: list[str] = field(default_factory=list)
 
 
-def soak(plan: Plan, tell: Callable[[str], None]) -> Outcome:
+def soak(plan: Plan, interrupt: Interrupt, tell: Callable[[str], None]) -> Outcome:
     """Run the soak."""
     tell(f"seed {plan.seed}: starting {plan.sessions} sessions")
     with (
@@ -78,12 +79,20 @@ def soak(plan: Plan, tell: Callable[[str], None]) -> Outcome:
     ):
         if not ground.has_small_disk:
             tell("no full disk: only root may mount a small file system")
-        return _Soak(plan, ground, sampler, tell).run()
+        return _Soak(plan, ground, sampler, interrupt, tell).run()
 
 
 class _Soak:
-    def __init__(self, plan: Plan, ground: Ground, sampler: Sampler, tell: Callable[[str], None]) -> None:
-        self.plan, self.ground, self.sampler, self.tell = plan, ground, sampler, tell
+    def __init__(
+        self,
+        plan: Plan,
+        ground: Ground,
+        sampler: Sampler,
+        interrupt: Interrupt,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.plan, self.ground, self.sampler = plan, ground, sampler
+        self.interrupt, self.tell = interrupt, tell
         self.chance = random.Random(plan.seed)
         self.applied: Counter[str] = Counter()
         self.recent: list[str] = []
@@ -95,7 +104,7 @@ class _Soak:
         began = time.monotonic()
         next_fault, next_check = began + self.plan.every, began + _CHECK_SECONDS
         while not self._is_over(began):
-            time.sleep(max(0.0, next_fault - time.monotonic()))
+            self.interrupt.sleep_until(next_fault)
             next_fault = max(next_fault + self.plan.every, time.monotonic())
             self._break()
             if time.monotonic() >= next_check:
@@ -160,7 +169,7 @@ class _Soak:
 
     def _is_at_rest(self) -> bool:
         """Make a change, which finishes what the dead left, and a pass; tell whether nothing is open."""
-        time.sleep(0.2)
+        self.interrupt.sleep_until(time.monotonic() + 0.2)
         try:
             _settle(self.ground)
             drifts = self.ground.fleet.monitor.once()["drifts"]
