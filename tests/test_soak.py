@@ -20,7 +20,17 @@ from bench.soak.faults import FAULTS
 from bench.soak.history import History, Writer
 from bench.soak.interrupt import Interrupt
 from bench.soak.person import DRAFT, Asked
-from bench.soak.report import Line, exactly, growth_lines, is_good, render, size_lines
+from bench.soak.report import (
+    ENOUGH_CALLS,
+    Line,
+    exactly,
+    fault_lines,
+    growth_lines,
+    is_good,
+    operation_lines,
+    render,
+    size_lines,
+)
 from bench.soak.samples import MB, SPARE, Sample, growth
 from tests.adapters.store.making import new_row
 from tests.waiting import wait_until
@@ -85,8 +95,10 @@ def test_a_soak_with_each_fault_once(begin) -> None:
     process = begin("--sessions", "4", "--faults", str(len(FAULTS)), "--every", "0.5", "--seed", "5")
     out, err = process.communicate()
     assert (process.returncode, err) == (0, ""), out + err
-    for fault in FAULTS:
-        assert f"fault {fault.__name__}" in out
+    missing = {"fill_disk"} if "no full disk" in out else set()
+    for name in {fault.__name__ for fault in FAULTS} - missing:
+        assert re.search(rf"^fault {name} +[1-9]\d* +> 0 +ok$", out, re.MULTILINE), out
+    assert re.search(r"^operation look .*\d done", out, re.MULTILINE), out
 
 
 @linux
@@ -150,7 +162,7 @@ class FakeGround:
         self.writer = Writer(place / "history", "c0-1")
         self.clients = SimpleNamespace(failed=[])
         self.person = SimpleNamespace(asked=[], screen=lambda _pane: "")
-        self.elsewhere = SimpleNamespace(published={})
+        self.elsewhere = SimpleNamespace(published={}, failed=[])
         self.notes: dict[str, str] = {}
 
     def note(self, verb: str, asked: dict, **answer: dict) -> None:
@@ -408,6 +420,25 @@ def test_the_table() -> None:
     assert not is_good(lines)
     assert is_good(lines[:1])
     assert render(lines).splitlines()[2].split() == ["lost", "1", "0", "FAILED"]
+
+
+def test_a_fault_that_never_hits_and_a_verb_that_is_never_done_are_noticed() -> None:
+    hits, missed = Counter(kill_agent=2), Counter({"draft (nothing there)": 3})
+    lines = fault_lines({"kill_agent", "draft"}, hits, missed)
+    assert [(line.what, line.ok) for line in lines] == [
+        ("fault draft", False),
+        ("fault kill_agent", True),
+        ("no fault draft (nothing there)", None),
+    ]
+    refused = [SimpleNamespace(verb="stop", outcome="not_found")] * ENOUGH_CALLS
+    assert [line.ok for line in operation_lines(refused)] == [False]
+    assert [line.ok for line in operation_lines(refused[1:])] == [None], "a few may all be refused"
+    assert is_good(operation_lines([*refused, SimpleNamespace(verb="stop", outcome="done")]))
+
+
+def test_a_reporter_that_dies_is_noticed(ground) -> None:
+    ground.elsewhere.failed.append("the machine elsewhere reports no more")
+    assert [text.partition(":")[0] for text in invariants.violations(ground)] == ["bugs"]
 
 
 def test_wrong_usage_is_64(begin) -> None:

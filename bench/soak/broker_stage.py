@@ -102,12 +102,17 @@ def new_job(fleet: Fleet) -> str:
     return record_job(fleet._access.context, fleet.caller, new_id(), "under load", **facts).id
 
 
-def signed(fleet: Fleet, job_id: str, seq: int, name: str = job_event.PROGRESS) -> str:
+def signed(fleet: Fleet, job_id: str, seq: int) -> str:
     """Return an event that the job's token has signed, as a machine elsewhere writes it."""
+    return signed_with(token_of(fleet._access.context, job_id), job_id, seq)
+
+
+def signed_with(token: str, job_id: str, seq: int) -> str:
+    """Return the same of a machine that has no more than the token."""
     event = job_event.make(
-        job_id, name, seq=seq, attempt=1, timestamp=_STAMP, detail=f"number {seq}", data={}
+        job_id, job_event.PROGRESS, seq=seq, attempt=1, timestamp=_STAMP, detail=f"number {seq}", data={}
     )
-    return job_event.write(job_event.sign(event, token_of(fleet._access.context, job_id)))
+    return job_event.write(job_event.sign(event, token))
 
 
 def seqs_of(fleet: Fleet, job_id: str) -> list[int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from bench.soak.broker_stage import connection, new_job, seqs_of, signed
+from bench.soak.broker_stage import connection, new_job, seqs_of, signed, signed_with
+from mam.app.jobs.find import token_of
 from mam.core import job_event
 from mam.core.errors import Unavailable
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable
 
+    from mam.adapters.mqtt.connection import Connection
     from mam.app.api.fleet_object import Fleet
 
 _JOBS = 3
@@ -30,6 +33,10 @@ class Elsewhere:
         self.fleet = fleet
         self.jobs = [new_job(fleet) for _ in range(_JOBS)]
         self.published = dict.fromkeys(self.jobs, 0)
+        # What has ended the thread, if it was not told to end.
+        self.failed: list[str] = []
+        # All that a machine elsewhere has: while the disk of the root is full, it reports on.
+        self._tokens = {job: token_of(fleet._access.context, job) for job in self.jobs}
         self._own = fleet.for_thread()
         self._ends, self._may_publish = threading.Event(), threading.Lock()
         self._is_paused = False
@@ -56,20 +63,33 @@ class Elsewhere:
             self._is_paused = False
             self._may_publish.release()
 
+    def has_published_more(self, before: int) -> bool:
+        """Tell whether more events than before were published, or whether no more will be."""
+        return bool(self.failed) or self.count() > before
+
+    def count(self) -> int:
+        """Return how many events were published."""
+        return sum(self.published.values())
+
     def _run(self) -> None:
-        with self._own as fleet:
-            link = connection(fleet, "elsewhere")
-            turn = 0
-            while not self._ends.wait(_EVERY):
-                job = self.jobs[turn % len(self.jobs)]
-                payload = signed(fleet, job, self.published[job] + 1)
-                with self._may_publish, suppress(Unavailable):
-                    if not link.is_open:
-                        link.open(_PATIENCE)
-                    link.finish([link.publish(link.broker.topic(job, job_event.EVENTS), payload)], _PATIENCE)
-                    self.published[job] += 1
-                    turn += 1
-            link.close()
+        try:
+            with self._own as fleet:
+                self._report(connection(fleet, "elsewhere"))
+        except Exception:
+            self.failed.append(f"the machine elsewhere reports no more: {traceback.format_exc()}")
+
+    def _report(self, link: Connection) -> None:
+        turn = 0
+        while not self._ends.wait(_EVERY):
+            job = self.jobs[turn % len(self.jobs)]
+            payload = signed_with(self._tokens[job], job, self.published[job] + 1)
+            with self._may_publish, suppress(Unavailable):
+                if not link.is_open:
+                    link.open(_PATIENCE)
+                link.finish([link.publish(link.broker.topic(job, job_event.EVENTS), payload)], _PATIENCE)
+                self.published[job] += 1
+                turn += 1
+        link.close()
 
     def missing(self) -> dict[str, list[int]]:
         """Return the numbers that were published and that the ledger does not have."""
@@ -110,10 +130,7 @@ class Elsewhere:
             )
             for attempt in (1, 1, 7)
         ]
-        own = self.fleet._access.context
-        from mam.app.jobs.find import token_of
-
-        tokens = ("f" * 64, token_of(own, other), token_of(own, job))
+        tokens = ("f" * 64, self._tokens[other], self._tokens[job])
         payloads = [job_event.sign(event, token) for event, token in zip(events, tokens, strict=True)]
         return self._publish((job, job_event.write(payload)) for payload in payloads)
 

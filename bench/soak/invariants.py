@@ -58,8 +58,9 @@ def violations(ground: Ground) -> Iterator[str]:
 
 
 def bugs(ground: Ground) -> Iterator[str]:
-    """No verb fails in a way that nobody foresaw, and no client ends by itself."""
+    """No verb fails in a way that nobody foresaw, and no client or reporter ends by itself."""
     yield from ground.clients.failed
+    yield from ground.elsewhere.failed
     yield from (str(call) for call in ground.history.calls if call.outcome in _BUGS)
 
 

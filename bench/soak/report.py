@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench.soak.samples import MB, SPARE, growth
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from bench.soak.history import Call
     from bench.soak.samples import Sample
 
 # What the files of a root may take during a run, whatever happens in it.
 MOST_LOG, MOST_WAL = 2 * MB, 128 * MB
 # The shortest run whose growth is judged.
 SHORTEST_SECONDS = 45.0
+# So many calls of a verb cannot all be refused because of faults.
+ENOUGH_CALLS = 20
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,28 @@ def is_good(lines: Sequence[Line]) -> bool:
 def exactly(what: str, count: int, wanted: int) -> Line:
     """Return a line about a number that has to be this one."""
     return Line(what, f"{count:,}", f"{wanted:,}", count == wanted)
+
+
+def fault_lines(tried: Iterable[str], hits: Counter[str], missed: Counter[str]) -> list[Line]:
+    """Return lines about the faults: each that was tried has to hit something at least once."""
+    lines = [Line(f"fault {name}", str(hits[name]), "> 0", hits[name] > 0) for name in sorted(tried)]
+    return lines + [Line(f"no fault {name}", str(count)) for name, count in sorted(missed.items())]
+
+
+def operation_lines(calls: Iterable[Call]) -> list[Line]:
+    """Return lines about the calls of the clients: of many of one verb some have to be done."""
+    by_verb: dict[str, Counter[str]] = {}
+    for call in calls:
+        by_verb.setdefault(call.verb, Counter())[call.outcome] += 1
+    return [
+        Line(
+            f"operation {verb}",
+            ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()),
+            "> 0 done",
+            counts["done"] > 0 if counts.total() >= ENOUGH_CALLS else None,
+        )
+        for verb, counts in sorted(by_verb.items())
+    ]
 
 
 def growth_lines(name: str, samples: Sequence[Sample], spares: Mapping[str, float] = SPARE) -> list[Line]:

@@ -20,11 +20,19 @@ from typing import TYPE_CHECKING
 
 from bench.measure import until
 from bench.soak import invariants
-from bench.soak.faults import FAULTS
+from bench.soak.faults import FAULTS, fill_disk
 from bench.soak.ground import Ground
-from bench.soak.report import Line, exactly, growth_lines, size_lines
+from bench.soak.report import (
+    Line,
+    exactly,
+    fault_lines,
+    growth_lines,
+    operation_lines,
+    size_lines,
+)
 from bench.soak.samples import MB, Sampler, resident_pid
 from mam.adapters.store.root_paths import of_root
+from mam.adapters.system import load_adjusted_clock
 from mam.app.context import claims
 from mam.core.errors import MamError
 
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
 _CLIENTS = 3
 _CHECK_SECONDS = 60.0
 _REST_SECONDS = 90.0
+_HIT_SECONDS = 60.0
 # A resident that lived for so long is looked at for growth.
 _LONG_LIFE = 120.0
 _MOST_DATABASE = 128 * MB
@@ -94,10 +103,19 @@ class _Soak:
         self.plan, self.ground, self.sampler = plan, ground, sampler
         self.interrupt, self.tell = interrupt, tell
         self.chance = random.Random(plan.seed)
+        # How often each fault hit something, and how often it found nothing or was refused.
         self.applied: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
+        self.tried: set[str] = set()
+        self.turns = 0
         self.recent: list[str] = []
         self.outcome = Outcome()
-        self._first = self.chance.sample(list(FAULTS), len(FAULTS))
+        self._faults = {
+            fault: weight
+            for fault, weight in FAULTS.items()
+            if fault is not fill_disk or ground.has_small_disk
+        }
+        self._first = self.chance.sample(list(self._faults), len(self._faults))
 
     def run(self) -> Outcome:
         """Break things until the time is over; check once a minute and at the end."""
@@ -107,6 +125,7 @@ class _Soak:
             self.interrupt.sleep_until(next_fault)
             next_fault = max(next_fault + self.plan.every, time.monotonic())
             self._break()
+            self.turns += 1
             if time.monotonic() >= next_check:
                 self._check()
                 self.ground.clients.go_on()
@@ -119,28 +138,46 @@ class _Soak:
 
     def _is_over(self, began: float) -> bool:
         if self.plan.faults is not None:
-            return sum(self.applied.values()) >= self.plan.faults
+            return self.turns >= self.plan.faults
         return time.monotonic() - began >= self.plan.seconds
 
     def _break(self) -> None:
-        """Apply one fault: first one of each kind, then whichever chance takes."""
-        fault: Fault = self._first.pop() if self._first else self._choose()
-        at = time.time()
-        with suppress(MamError):
-            # A fault that tmux or the database refuses at the moment hits nothing.
-            hit = fault(self.ground, self.chance)
-            self.applied[fault.__name__ if hit is not None else f"{fault.__name__} (nothing there)"] += 1
-            self.recent = [*self.recent[-11:], f"{at:.3f} {fault.__name__}: {hit}"]
+        """Apply one fault: first one of each kind, until it hits something; then whichever chance takes."""
+        if not self._first:
+            self._apply(self._choose())
             return
-        self.applied[f"{fault.__name__} (refused)"] += 1
+        fault = self._first.pop()
+        # A resident that was killed, or a session that has ended, is there again after some calls of clients.
+        deadline = load_adjusted_clock.now() + _HIT_SECONDS
+        while not self._apply(fault) and load_adjusted_clock.now() < deadline:
+            self.interrupt.sleep_until(time.monotonic() + 0.1)
+
+    def _apply(self, fault: Fault) -> bool:
+        """Apply a fault; tell whether it has hit something."""
+        self.interrupt.heed()
+        self.tried.add(fault.__name__)
+        at = time.time()
+        try:
+            hit = fault(self.ground, self.chance)
+        except MamError:
+            # tmux or the database refuses it at the moment.
+            self.missed[f"{fault.__name__} (refused)"] += 1
+            return False
+        if hit is None:
+            self.missed[f"{fault.__name__} (nothing there)"] += 1
+            return False
+        self.applied[fault.__name__] += 1
+        self.recent = [*self.recent[-11:], f"{at:.3f} {fault.__name__}: {hit}"]
+        return True
 
     def _choose(self) -> Fault:
-        return self.chance.choices(list(FAULTS), list(FAULTS.values()))[0]
+        return self.chance.choices(list(self._faults), list(self._faults.values()))[0]
 
     # ------------------------------------------------------------ checks
 
     def _check(self) -> None:
         """Bring everything to rest, and see what holds."""
+        self._wait_for_a_report()
         self.ground.clients.pause()
         self.ground.elsewhere.pause()
         self._wait_for_rest()
@@ -149,9 +186,17 @@ class _Soak:
         history = self.ground.history.calls
         failed = sum(call.outcome not in ("done", "killed") for call in history)
         self.tell(
-            f"{sum(self.applied.values())} faults, {len(history)} operations, {failed} refused or failed, "
+            f"{self.applied.total()} faults, {len(history)} operations, {failed} refused or failed, "
             f"{len(self.outcome.violations)} violations"
         )
+
+    def _wait_for_a_report(self) -> None:
+        """Nothing is broken at the moment, so the machine elsewhere publishes."""
+        before = self.ground.elsewhere.count()
+        try:
+            until(lambda: self.ground.elsewhere.has_published_more(before), "an event from elsewhere")
+        except RuntimeError as error:
+            self._note(str(error))
 
     def _wait_for_rest(self) -> None:
         try:
@@ -211,14 +256,9 @@ class _Soak:
     def _summarise(self) -> None:
         lines = self.outcome.lines
         lines.append(Line("seed", str(self.plan.seed)))
-        lines += [Line(f"fault {name}", str(count)) for name, count in sorted(self.applied.items())]
-        by_verb: dict[str, Counter[str]] = {}
-        for call in self.ground.history.calls:
-            by_verb.setdefault(call.verb, Counter())[call.outcome] += 1
-        for verb, counts in sorted(by_verb.items()):
-            shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-            lines.append(Line(f"operation {verb}", shown))
-        lines.append(Line("events from elsewhere", str(sum(self.ground.elsewhere.published.values()))))
+        lines += fault_lines(self.tried, self.applied, self.missed)
+        lines += operation_lines(self.ground.history.calls)
+        lines.append(Line("events from elsewhere", str(self.ground.elsewhere.count())))
         lines += self._resident_lines()
         lines += size_lines(self.sampler.largest, _MOST_DATABASE)
         lines.append(exactly("violations", len(self.outcome.violations), 0))
