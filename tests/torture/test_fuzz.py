@@ -20,4 +20,5 @@ def test_many_random_examples(path: Path) -> None:
     """Each file in a process of its own: its settings are read when it is imported."""
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--hypothesis-profile", "deep", str(path)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False)
-    assert run.returncode == 0, run.stdout[-20_000:]
+    # What is wrong with pytest itself stands in stderr.
+    assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-5_000:]
