@@ -149,7 +149,7 @@ class Parts:
     def _tell(self, name: str, part: Part) -> None:
         bad = part.outcomes["failed"] + part.outcomes["error"]
         numbers = [*sorted(part.outcomes.items()), *sorted(part.counts.items())]
-        counts = ", ".join(f"{number} {what}" if number else what for what, number in numbers)
+        counts = ", ".join(f"{number} {what}" for what, number in numbers)
         at = time.monotonic() - self.began
         took = time.monotonic() - (part.began or self.began)
         self._write(

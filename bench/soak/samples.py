@@ -14,7 +14,7 @@ from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.store.root_paths import of_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from bench.stage import Stage
 
@@ -79,7 +79,7 @@ def memory_of(pids: Sequence[int]) -> float:
 
 
 def sizes(stage: Stage) -> dict[str, float]:
-    """Return the bytes of what a root grows: database, its log, the log of residents, all of `.mam`."""
+    """Return the bytes of what a root grows: database, its log, the log of residents."""
     state = Path(of_root(str(stage.root)).state)
     logs = (stage.home / "state").rglob("*.log")
     return {
@@ -149,5 +149,4 @@ def growth(samples: Sequence[Sample], spares: Mapping[str, float]) -> list[Growt
 
 
 def _middle(samples: Sequence[Sample], what: str) -> float:
-    taken: Callable[[Sample], float] = lambda one: getattr(one, what)  # noqa: E731
-    return median(map(taken, samples))
+    return median(getattr(each, what) for each in samples)

@@ -8,7 +8,8 @@ from tests.processes import busy_loops
 
 
 @pytest.mark.parametrize("loops", [0, 4], ids=["quiet", "beside four busy loops"])
-def test_four_thousand_changes(fleet, loops: int) -> None:
+def test_four_thousand_changes(fleet, loops: int, record_property) -> None:
     with busy_loops(loops):
         counts = write_at_once(fleet, 500, 50)
-    print(counts)
+    for what, count in counts.items():
+        record_property(what, count)

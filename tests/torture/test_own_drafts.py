@@ -15,15 +15,21 @@ def kind(request):
     return request.param
 
 
+def note(ends, record_property) -> None:
+    """Say in the summary how many ended in which way."""
+    for end, count in ends.items():
+        record_property(str(end), count)
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_ten_killed_senders_of_a_practice_agent(fleet, seed: int) -> None:
+def test_ten_killed_senders_of_a_practice_agent(fleet, seed: int, record_property) -> None:
     session = fleet.sessions.create("practice", name="one", args=QUICK)
     ends = kill_senders(fleet, session, 10, 100 + seed, lambda: said(fleet, "one"))
     assert sum(ends.values()) == 10
-    print(f"practice: {dict(ends)}")
+    note(ends, record_property)
 
 
-def test_ten_killed_senders_of_a_real_program(shared: Desk) -> None:
+def test_ten_killed_senders_of_a_real_program(shared: Desk, record_property) -> None:
     ends = see_kills(shared, 10, 200)
     assert sum(ends.values()) == 10
-    print(f"{shared.kind}: {dict(ends)}")
+    note(ends, record_property)
