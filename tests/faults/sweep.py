@@ -180,12 +180,12 @@ def one_of_each(calls: list[str]) -> list[int]:
 def sweep_classes(case: Case) -> int:
     """Kill the verb before one call for each call and class of file; return how many there were."""
     broken = one_of_each(_undisturbed(case)["paths"])
-    return _break(case, KILL_BEFORE, 0, broken)
+    return break_calls(case, KILL_BEFORE, 0, broken)
 
 
 def sweep(case: Case, mode: int, number: int = 0, step: int = 1, only: str | None = None) -> int:
     """Break the verb at its calls, one case each; return how many there were."""
-    return _break(case, mode, number, points(_undisturbed(case)["names"], step, only))
+    return break_calls(case, mode, number, points(_undisturbed(case)["names"], step, only))
 
 
 def _undisturbed(case: Case) -> dict:
@@ -197,7 +197,8 @@ def _undisturbed(case: Case) -> dict:
     return answer
 
 
-def _break(case: Case, mode: int, number: int, broken: list[int]) -> int:
+def break_calls(case: Case, mode: int, number: int, broken: list[int]) -> int:
+    """Break the verb at these calls, one case each; return how many there were."""
     failures = []
     for n in broken:
         case.call = ""
