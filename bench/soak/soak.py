@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sqlite3
 import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
+
+from tests.settling import recorded, settle
 
 from bench.measure import until
 from bench.soak import invariants
@@ -31,9 +31,7 @@ from bench.soak.report import (
     size_lines,
 )
 from bench.soak.samples import MB, Sampler, resident_pid
-from mam.adapters.store.root_paths import of_root
 from mam.adapters.system import load_adjusted_clock
-from mam.app.context import claims
 from mam.core.errors import MamError
 
 if TYPE_CHECKING:
@@ -52,12 +50,6 @@ _LONG_LIFE = 120.0
 _MOST_DATABASE = 128 * MB
 # What a resident has at most: some descriptors for each session, and threads for messages and jobs.
 _DESCRIPTORS, _DESCRIPTORS_OF_SESSION, _THREADS = 64, 3, 24
-# News and not recovery: what agents report meanwhile, from where a change was made, and by whom.
-_NEWS = (
-    'INSERT INTO "evidence"',
-    "INSERT INTO \"meta\" VALUES('place'",
-    'INSERT INTO "meta" VALUES(\'this_mam',
-)
 
 
 @dataclass(frozen=True)
@@ -216,7 +208,7 @@ class _Soak:
         """Make a change, which finishes what the dead left, and a pass; tell whether nothing is open."""
         self.interrupt.sleep_until(time.monotonic() + 0.2)
         try:
-            _settle(self.ground)
+            settle(self.ground.fleet)
             drifts = self.ground.fleet.monitor.once()["drifts"]
         except MamError as error:
             self._restless = repr(error)
@@ -243,10 +235,10 @@ class _Soak:
         settings = self.ground.stage.home / ".config" / "mam" / "config.toml"
         settings.write_text(settings.read_text(encoding="utf-8").replace('"auto"', '"off"'), encoding="utf-8")
         self._wait_for_rest()
-        _settle(self.ground)
-        before = _everything(self.ground)
-        _settle(self.ground)
-        after = _everything(self.ground)
+        settle(self.ground.fleet)
+        before = recorded(self.ground.stage.root)
+        settle(self.ground.fleet)
+        after = recorded(self.ground.stage.root)
         if before != after:
             changed = [line[:300] for line in {*before} ^ {*after}]
             self._note(f"I8: a second recovery changed {changed[:10]}")
@@ -300,20 +292,3 @@ def _spares(sessions: int) -> dict[str, float]:
 
 def _seconds(samples: Sequence[Sample]) -> float:
     return samples[-1].at - samples[0].at
-
-
-def _settle(ground: Ground) -> None:
-    """Do what the next changing verb does first, and a change that changes nothing."""
-    ground.fleet._access.begin()
-    claims.change(ground.fleet._access.context, lambda _draft: None)
-
-
-def _everything(ground: Ground) -> list[str]:
-    """Return all that is recorded: the database line by line, and the file."""
-    paths = of_root(str(ground.stage.root))
-    connection = sqlite3.connect(paths.db)
-    try:
-        dump = [line for line in connection.iterdump() if not line.startswith(_NEWS)]
-    finally:
-        connection.close()
-    return [*dump, Path(paths.yaml).read_text(encoding="utf-8")]

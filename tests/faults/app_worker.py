@@ -38,7 +38,8 @@ def _now() -> float:
 time.time = _now
 time.time_ns = lambda: int(_now() * 1e9)
 
-from tests.faults.server import library, load_everything, settle  # noqa: E402
+from tests.faults.server import library, load_everything  # noqa: E402
+from tests.settling import settle  # noqa: E402
 
 import mam  # noqa: E402
 from mam.core.errors import MamError  # noqa: E402

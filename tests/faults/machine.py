@@ -16,12 +16,12 @@ from pathlib import Path
 
 from tests.adapters.store.making import Store, check_invariants
 from tests.processes import is_running
+from tests.settling import dump_of, recorded, settle
 from tests.waiting import wait_until
 
 import mam
 from mam.adapters.store.tables import teams
 from mam.adapters.tmux.client import Tmux, clean_environment
-from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.sessions.death import record_if_dead
 from mam.core.errors import NameTaken, SessionNotFound
@@ -38,8 +38,7 @@ NextVerb = Callable[["mam.Fleet", dict[str, str]], None]
 
 
 def _settles(fleet, _statuses: dict[str, str]) -> None:
-    fleet._access.begin()
-    claims.change(fleet._access.context, lambda draft: None)
+    settle(fleet)
 
 
 def _lists(fleet, _statuses: dict[str, str]) -> None:
@@ -256,7 +255,7 @@ class Machine:
     def settle(self) -> None:
         """Do what the next changing verb does first."""
         with mam.open(str(self.root)) as fleet:
-            _settles(fleet, {})
+            settle(fleet)
 
     def run_next(
         self, next_verb: NextVerb, is_edited: Callable[[], bool], *, is_after_loss: bool = False
@@ -285,9 +284,9 @@ class Machine:
         return statuses
 
     def _is_settled(self) -> bool:
-        before = self._everything()
+        before = self.everything()
         self.settle()
-        return self._everything() == before
+        return self.everything() == before
 
     def _is_there(self) -> bool:
         """Tell whether there is a registry: a verb that only reads makes none."""
@@ -335,28 +334,14 @@ class Machine:
         assert len(marked) == len(set(marked)), "I4: two panes claim one session"
         return [mark for mark in marked if mark not in running]
 
-    def _everything(self) -> tuple:
-        store = Store(self.root, time.time)
-        # What a live agent's hooks report meanwhile is taken in by every change, and once in a minute a
-        # change records from where it was made: that is news, not recovery.
-        news = ('INSERT INTO "evidence"', "INSERT INTO \"meta\" VALUES('place'")
-        dump = [line for line in store.dump() if not line.startswith(news)]
+    def everything(self) -> tuple:
+        """Return what no second recovery may change: what is recorded, the leases, and the panes."""
         host = Path(os.environ["MAM_STATE_HOME"]) / "user.db"
-        leases = _dump(host) if host.exists() else []
+        leases = dump_of(host) if host.exists() else []
         panes = sorted((pane.id, pane.mark, pane.dead) for pane in self.tmux.panes().panes)
-        return dump, store.yaml.read_bytes(), leases, panes
+        return recorded(self.root), leases, panes
 
     @staticmethod
     def until(condition, what: str, timeout: float = 15.0) -> None:
         """Wait under a deadline."""
         wait_until(condition, what, timeout)
-
-
-def _dump(path: Path) -> list[str]:
-    import sqlite3
-
-    connection = sqlite3.connect(path)
-    try:
-        return list(connection.iterdump())
-    finally:
-        connection.close()

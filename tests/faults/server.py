@@ -16,6 +16,8 @@ import pkgutil
 import sys
 import traceback
 
+from tests.settling import settle
+
 import mam
 from mam.adapters.tmux.client import Tmux
 from mam.core.errors import MamError
@@ -58,19 +60,8 @@ VERBS = {
     "backup-file": lambda fleet: fleet.monitor.backup_to(f"{fleet.root}/copy.db"),
     "backup-over-file": lambda fleet: fleet.monitor.backup_to(f"{fleet.root}/copy.db", force=True),
     "restore": lambda fleet: fleet.restore(),
-    "settle": None,
+    "settle": settle,
 }
-
-
-def settle(fleet) -> None:
-    """Do what every changing verb does first, and a change that changes nothing."""
-    from mam.app.context import claims
-
-    fleet._access.begin()
-    claims.change(fleet._access.context, lambda draft: None)
-
-
-VERBS["settle"] = settle
 
 
 def load_everything() -> None:

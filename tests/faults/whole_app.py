@@ -976,6 +976,6 @@ class WholeApp:
             self.reopen_worker(worker)
 
     def _is_settled(self) -> bool:
-        before = self.machine._everything()
+        before = self.machine.everything()
         self.recover("settle")
-        return self.machine._everything() == before
+        return self.machine.everything() == before
