@@ -27,14 +27,12 @@ class Session:
     resumable: bool = True
     # The key of its own that a person wrote: each of these values may be recorded.
     notes: set[str | None] = field(default_factory=lambda: {None})
-    # Whether a person has taken it out of the file, and no change has taken that in yet.
-    removed: bool = False
     id: str | None = None
 
     @property
     def is_edited(self) -> bool:
         """Whether the file may have an edit that is not recorded."""
-        return len(self.notes) > 1 or self.removed
+        return len(self.notes) > 1
 
     @property
     def statuses(self) -> set[str]:
@@ -104,10 +102,6 @@ class Model:
         self.sessions[key].status = TERMINATED
         self.end_job_of(key, "error")
 
-    def lose_agent(self, key: str) -> None:
-        """An agent ends, and nobody has recorded that."""
-        self.sessions[key].alive = False
-
     def all_deaths(self) -> None:
         """Every end of an agent is recorded."""
         for key, session in self.sessions.items():
@@ -116,10 +110,8 @@ class Model:
 
     def take_in_edits(self) -> None:
         """What a person wrote into the file is recorded."""
-        for key, session in list(self.sessions.items()):
-            if session.removed:
-                del self.sessions[key]
-            elif len(session.notes) > 1:
+        for session in self.sessions.values():
+            if len(session.notes) > 1:
                 session.notes = {_newest(session)}
 
     # ------------------------------------------------------------ what was recorded
@@ -137,7 +129,7 @@ class Model:
             )
             row = left.pop(known, None)
             if row is None:
-                wrong += [] if session.removed else [f"'{session.name}' is not registered"]
+                wrong.append(f"'{session.name}' is not registered")
                 continue
             session.id = row["id"]
             if row["name"] != session.name:
