@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     import pytest
@@ -30,6 +32,16 @@ def mam(*words: str) -> list[str]:
     """Return the command line as a person's shell runs it."""
     script = Path(PYTHON).parent / "mam"
     return [str(script), *words] if script.exists() else [PYTHON, "-m", "mam", *words]
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Have Ctrl-C wait until something is cleaned up."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Stage:
@@ -64,7 +76,10 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the server, prove it, and remove the folders; a second Ctrl-C has to wait."""
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with interrupts_ignored():
+            self._end()
+
+    def _end(self) -> None:
         try:
             server = self.tmux.server_pid()
             agents = process.tree(server) if server is not None else set()
@@ -75,7 +90,6 @@ class Stage:
             until(lambda: not any(map(process.is_alive, agents)), "the end of the agents")
         finally:
             shutil.rmtree(self.folder)
-            signal.signal(signal.SIGINT, before)
 
     def move_in(self, patch: pytest.MonkeyPatch) -> None:
         """Give this process the stage's environment, for programs that are started from it."""

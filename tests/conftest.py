@@ -177,6 +177,14 @@ def fleet(home, tmux_server, workspace):
 
 
 @pytest.fixture
+def initialised_fleet(quick_path, home):
+    """A fleet with a home, in a root in memory that has a registry; for tests that start no agent."""
+    with mam.open(str(quick_path)) as opened:
+        opened.init()
+        yield opened
+
+
+@pytest.fixture
 def mosquitto(tmp_path, monkeypatch):
     """A broker of this test, and an environment that names it."""
     broker = Mosquitto(tmp_path / "broker").start()

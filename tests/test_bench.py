@@ -3,67 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
+from functools import partial
 
 import pytest
 from bench.__main__ import FAMILIES
 from bench.measure import Budget, Row, Times, alternate
 from bench.table import relation, render
+from tests.bench_runs import begin_module, folder, users_of
+from tests.waiting import wait_until
+
+from mam.adapters.system.load_adjusted_clock import stretched
+
+__all__ = ["begin_module", "folder"]
 
 # Those that start real programs, or load many packages again and again.
 LONG = ("agents", "send", "transcripts", "mcp", "broker")
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
-def folder():
-    """A temporary folder with a short name: a socket's path has at most 107 bytes."""
-    made = Path(tempfile.mkdtemp(prefix="mam-t-"))
-    yield made
-    shutil.rmtree(made)
-
-
-@pytest.fixture
-def begin(folder):
-    """Start the benchmarks with a temporary folder of their own, which must be empty at the end."""
-
-    def begin(*words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "bench", *words],
-            cwd=ROOT,
-            env={**os.environ, "TMPDIR": str(folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-
-    yield begin
-    # An agent whose pane was closed takes a moment to leave.
-    deadline = time.monotonic() + 30
-    while servers(folder) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not servers(folder)
-    assert not list(folder.iterdir())
-
-
-def servers(folder: Path) -> list[int]:
-    """Return the processes that were started with this folder in their environment."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"TMUX_TMPDIR={folder}".encode() in (process / "environ").read_bytes():
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
+def begin(begin_module):
+    """Start the benchmarks."""
+    return partial(begin_module, "bench")
 
 
 @pytest.mark.starts
@@ -72,7 +33,7 @@ def servers(folder: Path) -> list[int]:
 )
 def test_each_family_measures_something(begin, family):
     process = begin(family, "--quick", "--json")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=stretched(60))
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert rows
@@ -82,19 +43,15 @@ def test_each_family_measures_something(begin, family):
 @pytest.mark.starts
 def test_an_interrupt_leaves_nothing(begin, folder):
     process = begin("screens")
-    deadline = time.monotonic() + 30
-    while not servers(folder):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: process.poll() is not None or users_of(folder, "TMUX_TMPDIR"), "a server")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=stretched(60))
     assert (process.returncode, out) == (130, "")
 
 
 def test_an_unknown_name_is_refused(begin):
     process = begin("nothing")
-    assert "there is no benchmark 'nothing'" in process.communicate(timeout=30)[1]
+    assert "there is no benchmark 'nothing'" in process.communicate(timeout=stretched(30))[1]
     assert process.returncode == 64
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,6 +32,7 @@ from bench.soak.report import (
 )
 from bench.soak.samples import MB, SPARE, Sample, growth
 from tests.adapters.store.making import new_row
+from tests.bench_runs import begin_module, folder
 from tests.waiting import wait_until
 
 import mam
@@ -41,48 +41,13 @@ from mam.adapters.system import process
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core import job_event
 
-ROOT = Path(__file__).resolve().parent.parent
+__all__ = ["begin_module", "folder"]
 
 
 @pytest.fixture
-def folder():
-    """A temporary folder with a short name: a socket's path has at most 107 bytes."""
-    made = Path(tempfile.mkdtemp(prefix="mam-t-"))
-    yield made
-    shutil.rmtree(made)
-
-
-@pytest.fixture
-def begin(folder):
-    """Start `./dev soak` with a temporary folder of its own, which must be empty at the end."""
-
-    def begin(*words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "bench.soak", *words],
-            cwd=ROOT,
-            env={**os.environ, "TMPDIR": str(folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-
-    yield begin
-    wait_until(lambda: not users_of(folder), lambda: f"the end of {users_of(folder)}")
-    assert not list(folder.iterdir())
-    assert str(folder) not in Path("/proc/self/mounts").read_text(encoding="utf-8")
-
-
-def users_of(folder: Path) -> list[int]:
-    """Return the processes that have this folder in their environment."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"={folder}".encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
+def begin(begin_module):
+    """Start `./dev soak`."""
+    return partial(begin_module, "bench.soak")
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the soak reads /proc")

@@ -10,7 +10,7 @@ from tests.mosquitto import PASSWORDS, Mosquitto
 from tests.processes import processes_of
 
 from bench.measure import until
-from bench.stage import Stage
+from bench.stage import Stage, interrupts_ignored
 from mam.adapters.mqtt.connection import Connection
 from mam.adapters.store.tables import jobs
 from mam.app.brokers import config as brokers
@@ -60,13 +60,12 @@ class BrokerStage(Stage):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the broker and every process that has this home, then the rest."""
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            self.mosquitto.stop()
-            self.end_processes()
-        finally:
-            super().__exit__(kind, error, trace)
-            signal.signal(signal.SIGINT, before)
+        with interrupts_ignored():
+            try:
+                self.mosquitto.stop()
+                self.end_processes()
+            finally:
+                super().__exit__(kind, error, trace)
 
     def end_processes(self) -> None:
         """Kill every process that has this home; what they started meanwhile, too."""

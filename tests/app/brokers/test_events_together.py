@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from tests.app.over_broker import log_of
 
-import mam
 from mam.adapters.mqtt.connection import ReceivedMessage
 from mam.adapters.store.tables import set_aside
 from mam.app.brokers.relay_both_ways import Relay
@@ -19,10 +18,8 @@ BROKER = broker_address.of_json({"url": "mqtt://127.0.0.1:1"})
 
 
 @pytest.fixture
-def fleet(quick_path, home):
-    with mam.open(str(quick_path)) as opened:
-        opened.init()
-        yield opened
+def fleet(initialised_fleet):
+    return initialised_fleet
 
 
 @pytest.fixture

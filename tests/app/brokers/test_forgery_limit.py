@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from tests.app.over_broker import log_of, signed
 
-import mam
 from mam.adapters.store.tables import set_aside
 from mam.app.brokers import forgery_limit, relay_both_ways
 from mam.app.brokers.forgery_limit import ForgeryLimit
@@ -41,10 +40,8 @@ def clock():
 
 
 @pytest.fixture
-def fleet(quick_path, home):
-    with mam.open(str(quick_path)) as opened:
-        opened.init()
-        yield opened
+def fleet(initialised_fleet):
+    return initialised_fleet
 
 
 @pytest.fixture

@@ -30,10 +30,8 @@ BROKEN = {
 
 
 @pytest.fixture
-def fleet(quick_path, home):
-    with mam.open(str(quick_path)) as opened:
-        opened.init()
-        yield opened
+def fleet(initialised_fleet):
+    return initialised_fleet
 
 
 @pytest.fixture

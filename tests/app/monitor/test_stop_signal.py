@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-import mam
 from mam.adapters.system import load_adjusted_clock
 from mam.app.monitor import resident as residents
 from mam.app.monitor import stop_signal
@@ -21,10 +20,8 @@ TOLD = "the monitor was told to stop"
 
 
 @pytest.fixture
-def fleet(quick_path, home):
-    with mam.open(str(quick_path)) as opened:
-        opened.init()
-        yield opened
+def fleet(initialised_fleet):
+    return initialised_fleet
 
 
 @pytest.fixture
