@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from random import Random
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as some
 from tests.faults.app_model import RUNNING, Model, Session
 from tests.faults.machine import REPOSITORY
-from tests.faults.whole_app import WholeApp, take_steps
+from tests.faults.whole_app import WholeApp, try_sequences
 from tests.processes import is_running
 from tests.waiting import wait_until
 
@@ -25,13 +22,7 @@ EXAMPLES, STEPS = 20, 40
 @pytest.mark.promise("P33")
 @pytest.mark.promise("P34")
 def test_any_verbs_deaths_and_clocks(whole_app) -> None:
-    @settings(max_examples=EXAMPLES, phases=[Phase.generate])
-    @given(chance=some.randoms(use_true_random=True))
-    def try_sequences(chance: Random) -> None:
-        with whole_app() as app:
-            take_steps(app, chance, STEPS)
-
-    try_sequences()
+    try_sequences(whole_app, EXAMPLES, STEPS)
 
 
 @pytest.mark.parametrize("how", ["agent", "pane"])

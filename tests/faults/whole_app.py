@@ -18,11 +18,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from random import Random
 from typing import TextIO
 
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as some
 from tests.adapters.store.making import Store, check_invariants
 from tests.faults.app_model import (
     ARCHIVED,
@@ -169,6 +171,18 @@ def take_steps(app: WholeApp, chance: Random, count: int) -> None:
     while count:
         count -= chance.choice(STEPS)(app, chance)
     app.end()
+
+
+def try_sequences(begin: Callable[[], AbstractContextManager[WholeApp]], examples: int, steps: int) -> None:
+    """Try so many sequences of so many steps, the same each time; each begins with nothing."""
+
+    @settings(max_examples=examples, phases=[Phase.generate])
+    @given(chance=some.randoms(use_true_random=True))
+    def try_one(chance: Random) -> None:
+        with begin() as app:
+            take_steps(app, chance, steps)
+
+    try_one()
 
 
 class WholeApp:

@@ -5,20 +5,11 @@
 
 from __future__ import annotations
 
-from random import Random
-
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as some
-from tests.faults.whole_app import take_steps
+from hypothesis import settings
+from tests.faults.whole_app import try_sequences
 
 EXAMPLES, STEPS = 200, 50
 
 
 def test_any_verbs_deaths_and_clocks(whole_app) -> None:
-    @settings(max_examples=max(EXAMPLES, settings().max_examples), phases=[Phase.generate])
-    @given(chance=some.randoms(use_true_random=True))
-    def try_sequences(chance: Random) -> None:
-        with whole_app() as app:
-            take_steps(app, chance, STEPS)
-
-    try_sequences()
+    try_sequences(whole_app, max(EXAMPLES, settings().max_examples), STEPS)
