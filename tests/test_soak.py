@@ -112,7 +112,7 @@ def test_an_interrupt_that_comes_in_a_destructor_is_not_lost() -> None:
 # ------------------------------------------------------------ each check can fail
 
 
-class FakeGround:
+class FakeSoakedRoot:
     """What the checks look at: a real root without tmux, a history, and what agents have taken."""
 
     def __init__(self, fleet, place: Path) -> None:
@@ -127,7 +127,7 @@ class FakeGround:
         self.writer = Writer(place / "history", "c0-1")
         self.clients = SimpleNamespace(failed=[])
         self.person = SimpleNamespace(asked=[], screen=lambda _pane: "")
-        self.elsewhere = SimpleNamespace(published={}, failed=[])
+        self.reporter = SimpleNamespace(published={}, failed=[])
         self.notes: dict[str, str] = {}
 
     def note(self, verb: str, asked: dict, **answer: dict) -> None:
@@ -157,20 +157,20 @@ class FakeGround:
 
 
 @pytest.fixture
-def ground(quick_path, home):
+def soaked(quick_path, home):
     root = quick_path / "root"
     root.mkdir()
     with mam.open(str(root)) as fleet:
         fleet.init()
-        yield FakeGround(fleet, quick_path)
+        yield FakeSoakedRoot(fleet, quick_path)
 
 
-def message(ground, text="message c0-1-1", state="submitted", recorded="submitted"):
+def message(soaked, text="message c0-1-1", state="submitted", recorded="submitted"):
     """Record a message that was sent and acknowledged, and what mam says of it."""
     asked = {"session": "s_00000001", "text": text, "message": "m_00000001"}
-    ground.note("send", asked, result={"state": state})
+    soaked.note("send", asked, result={"state": state})
     values = ("m_00000001", "s_00000001", "user", text, 0, "ready", recorded, 1, 0.0, 0.0)
-    ground.fleet._access.context.registry.note(
+    soaked.fleet._access.context.registry.note(
         lambda draft: draft.connection.execute(
             "INSERT INTO messages(id, session_id, sender, text, is_command, wanted, state, attempts,"
             " created_at, changed_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -191,139 +191,139 @@ def message(ground, text="message c0-1-1", state="submitted", recorded="submitte
         (["message c0-1-1", f"{DRAFT} 1message c0-1-1"], {}, "which nobody sent"),
     ],
 )
-def test_messages(ground, taken, states, problem) -> None:
-    message(ground, **states)
-    ground.take(*taken)
-    found = list(invariants.sent(ground))
+def test_messages(soaked, taken, states, problem) -> None:
+    message(soaked, **states)
+    soaked.take(*taken)
+    found = list(invariants.sent(soaked))
     assert ([problem in text for text in found] == [True]) if problem else not found
 
 
-def test_an_acknowledged_message_that_is_not_recorded(ground) -> None:
+def test_an_acknowledged_message_that_is_not_recorded(soaked) -> None:
     asked = {"session": "s_00000001", "text": "message c0-1-1", "message": "m_00000001"}
-    ground.note("send", asked, result={"state": "held"})
-    assert "acknowledged and not recorded" in next(invariants.sent(ground))
-    ground.note("forget", {"session": "s_00000001"}, result={"id": "s_00000001"})
-    assert not list(invariants.sent(ground))
+    soaked.note("send", asked, result={"state": "held"})
+    assert "acknowledged and not recorded" in next(invariants.sent(soaked))
+    soaked.note("forget", {"session": "s_00000001"}, result={"id": "s_00000001"})
+    assert not list(invariants.sent(soaked))
 
 
-def test_sessions(ground) -> None:
-    session = ground.add_row()["id"]
-    ground.note("stop", {"session": session}, result={"status": "stopped"})
-    assert not list(invariants.sessions(ground))
-    ground.note("rename", {"session": session, "name": "c0-r-1"})
-    assert not list(invariants.sessions(ground)), "a killed rename may have had no effect"
-    ground.note("rename", {"session": session, "name": "c0-r-2"}, result={"name": "c0-r-2"})
-    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(ground))
-    ground.note("rename", {"session": session, "name": "c0-s1"})
-    assert not list(invariants.sessions(ground))
-    ground.note("archive", {"session": session}, result={"status": "archived"})
-    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(ground))
-    ground.note("resume", {"session": session})
-    ground.note("stop", {"session": session})
-    assert not list(invariants.sessions(ground)), "nobody knows what became of a killed call"
-    ground.note("forget", {"session": session}, result={"id": session})
-    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(ground))
+def test_sessions(soaked) -> None:
+    session = soaked.add_row()["id"]
+    soaked.note("stop", {"session": session}, result={"status": "stopped"})
+    assert not list(invariants.sessions(soaked))
+    soaked.note("rename", {"session": session, "name": "c0-r-1"})
+    assert not list(invariants.sessions(soaked)), "a killed rename may have had no effect"
+    soaked.note("rename", {"session": session, "name": "c0-r-2"}, result={"name": "c0-r-2"})
+    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(soaked))
+    soaked.note("rename", {"session": session, "name": "c0-s1"})
+    assert not list(invariants.sessions(soaked))
+    soaked.note("archive", {"session": session}, result={"status": "archived"})
+    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(soaked))
+    soaked.note("resume", {"session": session})
+    soaked.note("stop", {"session": session})
+    assert not list(invariants.sessions(soaked)), "nobody knows what became of a killed call"
+    soaked.note("forget", {"session": session}, result={"id": session})
+    assert "is ('c0-s1', 'stopped'" in next(invariants.sessions(soaked))
 
 
-def test_a_session_that_is_gone(ground) -> None:
-    ground.note("create", {"name": "c0-c-1"}, result={"session": "s_00000001", "status": "running"})
-    assert "s_00000001 is None" in next(invariants.sessions(ground))
-    ground.note("forget", {"session": "s_00000001"})
-    assert not list(invariants.sessions(ground))
+def test_a_session_that_is_gone(soaked) -> None:
+    soaked.note("create", {"name": "c0-c-1"}, result={"session": "s_00000001", "status": "running"})
+    assert "s_00000001 is None" in next(invariants.sessions(soaked))
+    soaked.note("forget", {"session": "s_00000001"})
+    assert not list(invariants.sessions(soaked))
 
 
-def test_the_registry(ground) -> None:
-    row = ground.add_row()
-    assert not list(invariants.registry(ground))
-    ground.notes["note_0"] = row["id"]
-    assert "the note of a person is lost" in next(invariants.registry(ground))
-    file = Path(ground.fleet.registry_file)
+def test_the_registry(soaked) -> None:
+    row = soaked.add_row()
+    assert not list(invariants.registry(soaked))
+    soaked.notes["note_0"] = row["id"]
+    assert "the note of a person is lost" in next(invariants.registry(soaked))
+    file = Path(soaked.fleet.registry_file)
     file.write_text(file.read_text(encoding="utf-8").replace("stopped", "archived"), encoding="utf-8")
-    assert "the file and the database" in next(invariants.registry(ground))
+    assert "the file and the database" in next(invariants.registry(soaked))
 
 
 @pytest.mark.starts
-def test_panes(ground) -> None:
-    row = ground.add_row()
-    assert not list(invariants.panes(ground))
-    ground.panes += [SimpleNamespace(mark=row["id"], dead=False)] * 2
-    assert [text.partition(" s_")[0] for text in invariants.panes(ground)] == [
+def test_panes(soaked) -> None:
+    row = soaked.add_row()
+    assert not list(invariants.panes(soaked))
+    soaked.panes += [SimpleNamespace(mark=row["id"], dead=False)] * 2
+    assert [text.partition(" s_")[0] for text in invariants.panes(soaked)] == [
         "2 live panes claim",
         "a live pane of",
     ]
 
 
 @pytest.mark.starts
-def test_a_session_without_its_process(ground) -> None:
-    ground.add_row(status="running")
-    assert "c0-s1 (s_00000001) is running, its process" in next(invariants.panes(ground))
+def test_a_session_without_its_process(soaked) -> None:
+    soaked.add_row(status="running")
+    assert "c0-s1 (s_00000001) is running, its process" in next(invariants.panes(soaked))
 
 
 @linux
-def test_a_process_of_a_session_that_has_ended(ground, monkeypatch) -> None:
+def test_a_process_of_a_session_that_has_ended(soaked, monkeypatch) -> None:
     monkeypatch.setattr(invariants, "HOOK_SECONDS", 0.0)
-    environ = {**os.environ, "MAM_SESSION": "s_00000001", "MAM_ROOT": ground.fleet.root}
+    environ = {**os.environ, "MAM_SESSION": "s_00000001", "MAM_ROOT": soaked.fleet.root}
     with subprocess.Popen(["sleep", "100"], env=environ) as left:
         try:
             wait_until(lambda: b"sleep" in Path(f"/proc/{left.pid}/cmdline").read_bytes())
-            assert f"process {left.pid} of s_00000001" in next(invariants.processes(ground))
+            assert f"process {left.pid} of s_00000001" in next(invariants.processes(soaked))
         finally:
             left.kill()
-    assert not list(invariants.processes(ground))
+    assert not list(invariants.processes(soaked))
 
 
-def test_dialogs(ground) -> None:
-    ground.person.asked.append(Asked("s_00000001", "%1", process.me(), "touch asked-1"))
-    assert "is gone" in next(invariants.dialogs(ground))
-    ground.person.screen = lambda _pane: "touch asked-1\nDo you want to proceed?"
-    assert not list(invariants.dialogs(ground))
-    ground.take("`touch asked-1` is done.", kind="assistant")
-    assert "somebody allowed" in next(invariants.dialogs(ground))
+def test_dialogs(soaked) -> None:
+    soaked.person.asked.append(Asked("s_00000001", "%1", process.me(), "touch asked-1"))
+    assert "is gone" in next(invariants.dialogs(soaked))
+    soaked.person.screen = lambda _pane: "touch asked-1\nDo you want to proceed?"
+    assert not list(invariants.dialogs(soaked))
+    soaked.take("`touch asked-1` is done.", kind="assistant")
+    assert "somebody allowed" in next(invariants.dialogs(soaked))
 
 
-def test_reports(ground) -> None:
-    job = ground.add_job()
-    ground.note("report", {"job": job, "detail": "one"}, result={"seq": 1})
-    assert "0 times in the log" in next(invariants.reports(ground))
-    ground.add_entry(job, "progress", "one", 1)
-    assert not list(invariants.reports(ground))
-    ground.add_entry(job, "progress", "one", 2)
-    assert "2 times in the log" in next(invariants.reports(ground))
+def test_reports(soaked) -> None:
+    job = soaked.add_job()
+    soaked.note("report", {"job": job, "detail": "one"}, result={"seq": 1})
+    assert "0 times in the log" in next(invariants.reports(soaked))
+    soaked.add_entry(job, "progress", "one", 1)
+    assert not list(invariants.reports(soaked))
+    soaked.add_entry(job, "progress", "one", 2)
+    assert "2 times in the log" in next(invariants.reports(soaked))
 
 
-def test_ends(ground) -> None:
-    job = ground.add_job()
-    assert not list(invariants.ends(ground))
-    ground.note("submit", {"prompt": "x"}, result={"job": "0badcafe"})
-    assert "lost" in next(invariants.ends(ground))
-    ground.note("end", {"job": job, "detail": "over"}, result={"status": "completed"})
-    assert "not ended" in list(invariants.ends(ground))[1]
-    ground.add_entry(job, "completed", "over", 1)
-    assert f"job {job} is pending and has 1 ends" in next(invariants.ends(ground))
+def test_ends(soaked) -> None:
+    job = soaked.add_job()
+    assert not list(invariants.ends(soaked))
+    soaked.note("submit", {"prompt": "x"}, result={"job": "0badcafe"})
+    assert "lost" in next(invariants.ends(soaked))
+    soaked.note("end", {"job": job, "detail": "over"}, result={"status": "completed"})
+    assert "not ended" in list(invariants.ends(soaked))[1]
+    soaked.add_entry(job, "completed", "over", 1)
+    assert f"job {job} is pending and has 1 ends" in next(invariants.ends(soaked))
 
 
-def test_events_from_elsewhere(ground) -> None:
-    job = ground.add_job()
-    ground.elsewhere.published[job] = 1
-    assert "lost [1], doubled []" in next(invariants.elsewhere(ground))
-    ground.add_entry(job, "progress", "number 1", 1)
-    assert not list(invariants.elsewhere(ground))
-    ground.add_entry(job, "progress", "forged", 2)
-    assert "has a forged event" in next(invariants.elsewhere(ground))
+def test_remote_reports(soaked) -> None:
+    job = soaked.add_job()
+    soaked.reporter.published[job] = 1
+    assert "lost [1], doubled []" in next(invariants.remote_reports(soaked))
+    soaked.add_entry(job, "progress", "number 1", 1)
+    assert not list(invariants.remote_reports(soaked))
+    soaked.add_entry(job, "progress", "forged", 2)
+    assert "has a forged event" in next(invariants.remote_reports(soaked))
 
 
-def test_tasks(ground) -> None:
-    ground.note("task", {"text": "one"}, result={"id": "t_00000001"})
-    assert "0 times" in next(invariants.tasks(ground))
-    task = ground.fleet.tasks.add("two", role="soak")["task"]
-    ground.note("task", {"text": "two"}, result={"id": task["id"]})
-    assert len(list(invariants.tasks(ground))) == 1
+def test_tasks(soaked) -> None:
+    soaked.note("task", {"text": "one"}, result={"id": "t_00000001"})
+    assert "0 times" in next(invariants.tasks(soaked))
+    task = soaked.fleet.tasks.add("two", role="soak")["task"]
+    soaked.note("task", {"text": "two"}, result={"id": task["id"]})
+    assert len(list(invariants.tasks(soaked))) == 1
 
 
-def test_leftovers(ground) -> None:
-    ground.add_job()
-    assert not list(invariants.leftovers(ground))
-    state = ground.stage.root / ".mam"
+def test_leftovers(soaked) -> None:
+    soaked.add_job()
+    assert not list(invariants.leftovers(soaked))
+    state = soaked.stage.root / ".mam"
     for path in (
         state / "state.db.0badcafe",
         state / "launch" / "x.launch",
@@ -331,31 +331,31 @@ def test_leftovers(ground) -> None:
     ):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    assert len(list(invariants.leftovers(ground))) == 3
+    assert len(list(invariants.leftovers(soaked))) == 3
 
 
-def test_a_check_that_is_not_possible_is_a_violation(ground) -> None:
-    Path(ground.fleet.registry_file).write_text("a: 1\na: 2\n", encoding="utf-8")
-    assert any(text.startswith("registry is not possible") for text in invariants.violations(ground))
+def test_a_check_that_is_not_possible_is_a_violation(soaked) -> None:
+    Path(soaked.fleet.registry_file).write_text("a: 1\na: 2\n", encoding="utf-8")
+    assert any(text.startswith("registry is not possible") for text in invariants.violations(soaked))
 
 
-def test_bugs(ground) -> None:
-    ground.note("look", {}, error={"code": "session_not_found", "message": "x"})
-    assert not list(invariants.violations(ground))
-    ground.note("look", {}, error={"code": "traceback", "message": "x"})
-    ground.clients.failed.append("c0 ended by itself")
-    assert [text.partition(":")[0] for text in invariants.violations(ground)] == ["bugs", "bugs"]
+def test_bugs(soaked) -> None:
+    soaked.note("look", {}, error={"code": "session_not_found", "message": "x"})
+    assert not list(invariants.violations(soaked))
+    soaked.note("look", {}, error={"code": "traceback", "message": "x"})
+    soaked.clients.failed.append("c0 ended by itself")
+    assert [text.partition(":")[0] for text in invariants.violations(soaked)] == ["bugs", "bugs"]
 
 
 # ------------------------------------------------------------ the history and the table
 
 
-def test_a_call_without_an_answer_was_killed(ground) -> None:
-    ground.note("stop", {"session": "s_1"})
-    ground.note("stop", {"session": "s_2"}, error={"code": "pane_gone", "message": "x"})
-    ground.note("stop", {"session": "s_3"}, result={})
-    assert Counter(call.outcome for call in ground.history.calls) == {"killed": 1, "pane_gone": 1, "done": 1}
-    assert [call.is_acknowledged for call in ground.history.calls] == [False, False, True]
+def test_a_call_without_an_answer_was_killed(soaked) -> None:
+    soaked.note("stop", {"session": "s_1"})
+    soaked.note("stop", {"session": "s_2"}, error={"code": "pane_gone", "message": "x"})
+    soaked.note("stop", {"session": "s_3"}, result={})
+    assert Counter(call.outcome for call in soaked.history.calls) == {"killed": 1, "pane_gone": 1, "done": 1}
+    assert [call.is_acknowledged for call in soaked.history.calls] == [False, False, True]
 
 
 def samples(memory, descriptors=(10,), seconds=60.0):
@@ -401,9 +401,9 @@ def test_a_fault_that_never_hits_and_a_verb_that_is_never_done_are_noticed() -> 
     assert is_good(operation_lines([*refused, SimpleNamespace(verb="stop", outcome="done")]))
 
 
-def test_a_reporter_that_dies_is_noticed(ground) -> None:
-    ground.elsewhere.failed.append("the machine elsewhere reports no more")
-    assert [text.partition(":")[0] for text in invariants.violations(ground)] == ["bugs"]
+def test_a_reporter_that_dies_is_noticed(soaked) -> None:
+    soaked.reporter.failed.append("the remote reporter has ended")
+    assert [text.partition(":")[0] for text in invariants.violations(soaked)] == ["bugs"]
 
 
 def test_wrong_usage_is_64(begin) -> None:

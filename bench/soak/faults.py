@@ -22,98 +22,98 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from bench.soak.ground import Ground
+    from bench.soak.soaked_root import SoakedRoot
 
-    Fault = Callable[[Ground, random.Random], str | None]
+    Fault = Callable[[SoakedRoot, random.Random], str | None]
 
 _LOCK_SECONDS = 30.0
 
 
-def _a_moment(ground: Ground, chance: random.Random) -> None:
+def _a_moment(soaked: SoakedRoot, chance: random.Random) -> None:
     """Leave something broken for a while."""
-    time.sleep(chance.uniform(0.1, 0.6) * ground.every)
+    time.sleep(chance.uniform(0.1, 0.6) * soaked.every)
 
 
 # ------------------------------------------------------------ processes that are killed
 
 
-def kill_resident(ground: Ground, _chance: random.Random) -> str | None:
+def kill_resident(soaked: SoakedRoot, _chance: random.Random) -> str | None:
     """Kill the resident."""
-    pid = resident_pid(ground.stage)
+    pid = resident_pid(soaked.stage)
     return _kill(pid) if pid is not None else None
 
 
-def kill_verb(ground: Ground, chance: random.Random) -> str | None:
+def kill_verb(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Kill a client in the middle of whatever it does; another one takes its place."""
     time.sleep(chance.uniform(0.0, 0.3))
-    return ground.clients.kill(chance.choice(ground.clients.names))
+    return soaked.clients.kill(chance.choice(soaked.clients.names))
 
 
-def wrong_clock(ground: Ground, chance: random.Random) -> str | None:
+def wrong_clock(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Have a client go on with a clock that is wrong by an hour or a day, and then with the right one."""
-    name, seconds = chance.choice(ground.clients.names), chance.choice((-86400, -3600, 3600, 86400))
-    ground.clients.kill(name, clock=seconds)
-    _a_moment(ground, chance)
-    ground.clients.kill(name)
+    name, seconds = chance.choice(soaked.clients.names), chance.choice((-86400, -3600, 3600, 86400))
+    soaked.clients.kill(name, clock=seconds)
+    _a_moment(soaked, chance)
+    soaked.clients.kill(name)
     return f"{name} by {seconds} s"
 
 
-def kill_agent(ground: Ground, chance: random.Random) -> str | None:
+def kill_agent(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Kill the agent of a session."""
-    pane = _a_pane(ground, chance)
+    pane = _a_pane(soaked, chance)
     return _kill(pane.pid) if pane is not None else None
 
 
-def kill_pane(ground: Ground, chance: random.Random) -> str | None:
+def kill_pane(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Close a pane with tmux, as a person does."""
-    pane = _a_pane(ground, chance)
+    pane = _a_pane(soaked, chance)
     if pane is None:
         return None
-    ground.stage.tmux.kill_pane(pane.id, mark=None)
+    soaked.stage.tmux.kill_pane(pane.id, mark=None)
     return str(pane.session_name)
 
 
-def kill_tmux(ground: Ground, _chance: random.Random) -> str | None:
+def kill_tmux(soaked: SoakedRoot, _chance: random.Random) -> str | None:
     """Kill the tmux server, and with it every pane."""
-    pid = ground.stage.tmux.server_pid()
+    pid = soaked.stage.tmux.server_pid()
     return _kill(pid) if pid is not None else None
 
 
-def kill_broker(ground: Ground, chance: random.Random) -> str:
+def kill_broker(soaked: SoakedRoot, chance: random.Random) -> str:
     """Kill the broker; it comes back without what it knew."""
-    ground.stage.mosquitto.kill()
-    _a_moment(ground, chance)
-    ground.stage.mosquitto.start()
+    soaked.stage.mosquitto.kill()
+    _a_moment(soaked, chance)
+    soaked.stage.mosquitto.start()
     return "back again"
 
 
 # ------------------------------------------------------------ processes that hang
 
 
-def freeze_tmux(ground: Ground, chance: random.Random) -> str | None:
+def freeze_tmux(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Stop the tmux server for a moment."""
-    return _freeze(ground, ground.stage.tmux.server_pid(), chance)
+    return _freeze(soaked, soaked.stage.tmux.server_pid(), chance)
 
 
-def freeze_resident(ground: Ground, chance: random.Random) -> str | None:
+def freeze_resident(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Stop the resident for a moment, whatever it holds."""
-    return _freeze(ground, resident_pid(ground.stage), chance)
+    return _freeze(soaked, resident_pid(soaked.stage), chance)
 
 
-def freeze_broker(ground: Ground, chance: random.Random) -> str:
+def freeze_broker(soaked: SoakedRoot, chance: random.Random) -> str:
     """Stop the broker for a moment."""
-    ground.stage.mosquitto.signal(signal.SIGSTOP)
-    _a_moment(ground, chance)
-    ground.stage.mosquitto.signal(signal.SIGCONT)
+    soaked.stage.mosquitto.signal(signal.SIGSTOP)
+    _a_moment(soaked, chance)
+    soaked.stage.mosquitto.signal(signal.SIGCONT)
     return "for a moment"
 
 
-def _freeze(ground: Ground, pid: int | None, chance: random.Random) -> str | None:
+def _freeze(soaked: SoakedRoot, pid: int | None, chance: random.Random) -> str | None:
     identity = process.identify(pid) if pid is not None else None
     if identity is None or not process.signal(identity, signal.SIGSTOP):
         return None
     try:
-        _a_moment(ground, chance)
+        _a_moment(soaked, chance)
     finally:
         process.signal(identity, signal.SIGCONT)
     return str(pid)
@@ -122,18 +122,18 @@ def _freeze(ground: Ground, pid: int | None, chance: random.Random) -> str | Non
 # ------------------------------------------------------------ files
 
 
-def delete_socket(ground: Ground, chance: random.Random) -> str | None:
+def delete_socket(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Delete the socket of tmux; its server makes it again when it is told to.
 
     Whoever starts a session meanwhile starts a second server, which a person ends: one path has one server.
     """
-    pid = ground.stage.tmux.server_pid()
+    pid = soaked.stage.tmux.server_pid()
     if pid is None:
         return None
-    for path in ground.stage.folder.glob(f"tmux-*/{ground.stage.server}"):
+    for path in soaked.stage.folder.glob(f"tmux-*/{soaked.stage.server}"):
         path.unlink()
-    _a_moment(ground, chance)
-    second = ground.stage.tmux.server_pid()
+    _a_moment(soaked, chance)
+    second = soaked.stage.tmux.server_pid()
     if second is not None:
         _kill(second)
     with suppress(ProcessLookupError):
@@ -141,53 +141,53 @@ def delete_socket(ground: Ground, chance: random.Random) -> str | None:
     return str(pid)
 
 
-def fill_disk(ground: Ground, chance: random.Random) -> str | None:
+def fill_disk(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Fill the file system of the root, for a moment."""
-    if not ground.has_small_disk:
+    if not soaked.has_small_disk:
         return None
-    ballast = ground.stage.root / "ballast"
+    ballast = soaked.stage.root / "ballast"
     try:
         with ballast.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"\0" * 65536)
-        _a_moment(ground, chance)
+        _a_moment(soaked, chance)
     finally:
         ballast.unlink()
     return "full for a moment"
 
 
-def edit_file(ground: Ground, chance: random.Random) -> str | None:
+def edit_file(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Add a note to a row of the registry file, as a person does."""
-    with _file_held(ground) as path:
+    with _file_held(soaked) as path:
         text = path.read_text(encoding="utf-8")
         rows = [line for line in text.splitlines() if line.startswith(("  - id: ", "- id: "))]
         if not rows:
             return None
         # A key of its own each time: no row may have one twice.
-        row, key = chance.choice(rows), f"note_{len(ground.notes)}"
+        row, key = chance.choice(rows), f"note_{len(soaked.notes)}"
         indent = row[: row.index("id:")].replace("-", " ")
         replace(path, text.replace(row, f"{row}\n{indent}{key}: by hand", 1))
-        ground.notes[key] = row.partition("id: ")[2].strip().strip("'\"")
+        soaked.notes[key] = row.partition("id: ")[2].strip().strip("'\"")
     return key
 
 
-def break_file(ground: Ground, chance: random.Random) -> str:
+def break_file(soaked: SoakedRoot, chance: random.Random) -> str:
     """Make the registry file unreadable, and mend it after a moment."""
-    return _spoil(ground, chance, lambda text: text.replace("\n", "\n\t: {[\n", 3))
+    return _spoil(soaked, chance, lambda text: text.replace("\n", "\n\t: {[\n", 3))
 
 
-def cut_file(ground: Ground, chance: random.Random) -> str:
+def cut_file(soaked: SoakedRoot, chance: random.Random) -> str:
     """Cut the registry file off, as a full disk does to an editor, and mend it after a moment."""
-    return _spoil(ground, chance, lambda text: text[: chance.randrange(1, max(2, len(text)))])
+    return _spoil(soaked, chance, lambda text: text[: chance.randrange(1, max(2, len(text)))])
 
 
-def _spoil(ground: Ground, chance: random.Random, change: Callable[[str], str]) -> str:
-    with _file_held(ground) as path:
+def _spoil(soaked: SoakedRoot, chance: random.Random, change: Callable[[str], str]) -> str:
+    with _file_held(soaked) as path:
         before = path.read_text(encoding="utf-8")
         spoilt = change(before)
         replace(path, spoilt)
-    _a_moment(ground, chance)
-    with _file_held(ground) as path:
+    _a_moment(soaked, chance)
+    with _file_held(soaked) as path:
         if path.read_text(encoding="utf-8") == spoilt:
             replace(path, before)
             return "mended by a person"
@@ -195,9 +195,9 @@ def _spoil(ground: Ground, chance: random.Random, change: Callable[[str], str]) 
 
 
 @contextmanager
-def _file_held(ground: Ground) -> Iterator[Path]:
+def _file_held(soaked: SoakedRoot) -> Iterator[Path]:
     """Hold the database meanwhile: what is tried here is the edit, and not its race with mam."""
-    paths = of_root(str(ground.stage.root))
+    paths = of_root(str(soaked.stage.root))
     connection = sqlite3.connect(paths.db, timeout=_LOCK_SECONDS, isolation_level=None)
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -213,9 +213,9 @@ def replace(path: Path, text: str) -> None:
     beside.rename(path)
 
 
-def spool_nonsense(ground: Ground, chance: random.Random) -> str:
+def spool_nonsense(soaked: SoakedRoot, chance: random.Random) -> str:
     """Put into the spool what is no payload of a hook."""
-    spool = Path(of_root(str(ground.stage.root)).spool)
+    spool = Path(of_root(str(soaked.stage.root)).spool)
     number = chance.getrandbits(32)
     name, act = chance.choice(
         (
@@ -235,30 +235,30 @@ def spool_nonsense(ground: Ground, chance: random.Random) -> str:
 # ------------------------------------------------------------ people, and machines elsewhere
 
 
-def draft(ground: Ground, chance: random.Random) -> str | None:
+def draft(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Type into the box of an agent, and delete it again after a moment."""
-    pane = _a_pane(ground, chance)
-    return ground.person.draft(pane, lambda: _a_moment(ground, chance)) if pane is not None else None
+    pane = _a_pane(soaked, chance)
+    return soaked.person.draft(pane, lambda: _a_moment(soaked, chance)) if pane is not None else None
 
 
-def dialog(ground: Ground, chance: random.Random) -> str | None:
+def dialog(soaked: SoakedRoot, chance: random.Random) -> str | None:
     """Have an agent ask for a permission that nobody gives."""
-    pane = _a_pane(ground, chance, asking=True)
+    pane = _a_pane(soaked, chance, asking=True)
     if pane is None:
         # Only faults end these sessions, and no client resumes them.
-        ground.fleet.sessions.resume(chance.choice(ground.asking_rows())["id"])
-        pane = _a_pane(ground, chance, asking=True)
-    return ground.person.ask(pane) if pane is not None else None
+        soaked.fleet.sessions.resume(chance.choice(soaked.asking_rows())["id"])
+        pane = _a_pane(soaked, chance, asking=True)
+    return soaked.person.ask(pane) if pane is not None else None
 
 
-def duplicates(ground: Ground, chance: random.Random) -> str:
+def duplicates(soaked: SoakedRoot, chance: random.Random) -> str:
     """Publish events again that were published before, and some of long ago."""
-    return ground.elsewhere.repeat(chance)
+    return soaked.reporter.repeat(chance)
 
 
-def forgeries(ground: Ground, chance: random.Random) -> str:
+def forgeries(soaked: SoakedRoot, chance: random.Random) -> str:
     """Publish events that nobody with the token has signed."""
-    return ground.elsewhere.forge(chance)
+    return soaked.reporter.forge(chance)
 
 
 # ------------------------------------------------------------ what there is
@@ -288,12 +288,12 @@ FAULTS: dict[Fault, float] = {
 }
 
 
-def _a_pane(ground: Ground, chance: random.Random, *, asking: bool = False) -> Any:
+def _a_pane(soaked: SoakedRoot, chance: random.Random, *, asking: bool = False) -> Any:
     """Return a live pane of a session: one of those that ask, or one of the others."""
-    ids = {row["id"] for row in ground.asking_rows()}
+    ids = {row["id"] for row in soaked.asking_rows()}
     panes = [
         pane
-        for pane in ground.stage.tmux.panes().panes
+        for pane in soaked.stage.tmux.panes().panes
         if pane.mark and not pane.dead and (pane.mark in ids) == asking
     ]
     return chance.choice(panes) if panes else None

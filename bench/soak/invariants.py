@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from tests.adapters.store.making import Store, check_invariants
 
-from bench.soak.elsewhere import FORGED
 from bench.soak.person import DRAFT, QUESTION
+from bench.soak.remote_reporter import FORGED
 from mam.adapters.store.root_paths import of_root
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import load_adjusted_clock, process
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from bench.soak.ground import Ground
     from bench.soak.history import Call
+    from bench.soak.soaked_root import SoakedRoot
 
 # What a verb answers if mam itself is wrong.
 _BUGS = {"traceback", "error", "internal", "broken"}
@@ -46,22 +46,22 @@ _KNOWN_FILES = re.compile(
 )
 
 
-def violations(ground: Ground) -> Iterator[str]:
+def violations(soaked: SoakedRoot) -> Iterator[str]:
     """Yield every violation in a root in which nothing happens at the moment."""
-    ground.history.read()
+    soaked.history.read()
     for check in CHECKS:
         try:
-            for text in check(ground):
+            for text in check(soaked):
                 yield f"{check.__name__}: {text}"
         except Exception:
             yield f"{check.__name__} is not possible: {traceback.format_exc()}"
 
 
-def bugs(ground: Ground) -> Iterator[str]:
+def bugs(soaked: SoakedRoot) -> Iterator[str]:
     """No verb fails in a way that nobody foresaw, and no client or reporter ends by itself."""
-    yield from ground.clients.failed
-    yield from ground.elsewhere.failed
-    yield from (str(call) for call in ground.history.calls if call.outcome in _BUGS)
+    yield from soaked.clients.failed
+    yield from soaked.reporter.failed
+    yield from (str(call) for call in soaked.history.calls if call.outcome in _BUGS)
 
 
 # ------------------------------------------------------------ sessions
@@ -107,11 +107,11 @@ class _Expected:
         return row["status"] in statuses and (self.names is None or row["name"] in self.names)
 
 
-def sessions(ground: Ground) -> Iterator[str]:
+def sessions(soaked: SoakedRoot) -> Iterator[str]:
     """I1: every session is what the calls of its client made of it, or what a fault did to that."""
-    rows = {session.id: session.row for session in ground.fleet.sessions.list()}
+    rows = {session.id: session.row for session in soaked.fleet.sessions.list()}
     expected: dict[str, _Expected] = {}
-    for call in ground.history.of(*_LIFE):
+    for call in soaked.history.of(*_LIFE):
         session = call.asked.get("session") or (call.result or call.error or {}).get("session")
         if session is None:
             continue
@@ -126,42 +126,42 @@ def sessions(ground: Ground) -> Iterator[str]:
             yield f"{session} is {shown}, and not {one.statuses} {one.names}:{_listed(one.calls[-6:])}"
 
 
-def registry(ground: Ground) -> Iterator[str]:
+def registry(soaked: SoakedRoot) -> Iterator[str]:
     """I2, I3: every record parses, the file shows the database, and no change is half done."""
-    store = Store(ground.stage.root, time.time)
+    store = Store(soaked.stage.root, time.time)
     try:
         check_invariants(store)
     except AssertionError as error:
         yield f"the file and the database: {error}"
     finally:
         store.registry.close()
-    yield from (f"half done: {one.verb} of {one.name}" for one in _view(ground).intents)
-    rows = {row["id"]: row for row in _view(ground).rows}
-    for key, session in ground.notes.items():
+    yield from (f"half done: {one.verb} of {one.name}" for one in _view(soaked).intents)
+    rows = {row["id"]: row for row in _view(soaked).rows}
+    for key, session in soaked.notes.items():
         if session in rows and key not in rows[session]:
             yield f"the note of a person is lost: {rows[session]['name']} has no {key}"
 
 
-def panes(ground: Ground) -> Iterator[str]:
+def panes(soaked: SoakedRoot) -> Iterator[str]:
     """I4: each session that runs has its one pane, no other has one, and no pane is left over."""
-    rows = {row["id"]: row for row in _view(ground).rows}
-    listing = ground.stage.tmux.panes()
+    rows = {row["id"]: row for row in _view(soaked).rows}
+    listing = soaked.stage.tmux.panes()
     marked = [pane.mark for pane in listing.panes if pane.mark and not pane.dead]
     yield from (f"{count} live panes claim {mark}" for mark, count in Counter(marked).items() if count > 1)
     for mark in set(marked):
         if mark not in rows or rows[mark]["status"] != "running":
             yield f"a live pane of {mark}, which is {rows.get(mark, {}).get('status', 'not registered')}"
     for row in rows.values():
-        state = check_liveness(ground.fleet._access.context, row).state
+        state = check_liveness(soaked.fleet._access.context, row).state
         if (row["status"] == "running") != (state == Liveness.ALIVE):
             yield f"{row['name']} ({row['id']}) is {row['status']}, its process {state}: {row['last_action']}"
 
 
-def processes(ground: Ground) -> Iterator[str]:
+def processes(soaked: SoakedRoot) -> Iterator[str]:
     """I7: no process of a session that has ended is alive."""
-    running = {row["id"] for row in _view(ground).rows if row["status"] == "running"}
+    running = {row["id"] for row in _view(soaked).rows if row["status"] == "running"}
     deadline = load_adjusted_clock.now() + HOOK_SECONDS
-    while (left := _left_over(running, str(ground.stage.root))) and load_adjusted_clock.now() < deadline:
+    while (left := _left_over(running, str(soaked.stage.root))) and load_adjusted_clock.now() < deadline:
         time.sleep(0.2)
     yield from left
 
@@ -178,12 +178,12 @@ def _left_over(running: set[str], root: str) -> list[str]:
 # ------------------------------------------------------------ messages and people
 
 
-def sent(ground: Ground) -> Iterator[str]:
+def sent(soaked: SoakedRoot) -> Iterator[str]:
     """I5: a message is taken at most once, one that is submitted exactly once, and nothing is glued to it."""
-    taken = Counter(taken_by_agents(ground))
-    recorded = _recorded_messages(ground)
-    gone = {call.asked["session"] for call in ground.history.of("forget")}
-    calls = ground.history.of("send")
+    taken = Counter(taken_by_agents(soaked))
+    recorded = _recorded_messages(soaked)
+    gone = {call.asked["session"] for call in soaked.history.of("forget")}
+    calls = soaked.history.of("send")
     # The oldest of those that have ended are removed.
     newest = {call.asked["message"] for call in calls[-_NEWEST_MESSAGES:]}
     for call in calls:
@@ -207,24 +207,24 @@ def sent(ground: Ground) -> Iterator[str]:
             yield f"an agent took {text!r}, which nobody sent"
 
 
-def dialogs(ground: Ground) -> Iterator[str]:
+def dialogs(soaked: SoakedRoot) -> Iterator[str]:
     """Nobody has answered the dialogs: no key of mam went into one."""
-    said = "\n".join(taken_by_agents(ground, kind="assistant"))
-    for asked in ground.person.asked:
+    said = "\n".join(taken_by_agents(soaked, kind="assistant"))
+    for asked in soaked.person.asked:
         if f"`{asked.command}`" in said:
             yield f"somebody allowed {asked.command} of {asked.session}"
         if not process.is_alive(asked.agent):
             # Another process may have its number, and another pane of a new server the number of its pane.
             continue
-        screen = ground.person.screen(asked.pane) or ""
+        screen = soaked.person.screen(asked.pane) or ""
         if asked.command not in screen or QUESTION not in screen:
             yield f"the dialog about {asked.command} of {asked.session} is gone: {screen[-800:]!r}"
 
 
-def taken_by_agents(ground: Ground, kind: str = "user") -> list[str]:
+def taken_by_agents(soaked: SoakedRoot, kind: str = "user") -> list[str]:
     """Return what all agents took, or said, by their own records."""
     found = []
-    for path in ground.stage.home.rglob("mam-practice/*.jsonl"):
+    for path in soaked.stage.home.rglob("mam-practice/*.jsonl"):
         for line in path.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
             if entry.get("type") == kind:
@@ -235,34 +235,34 @@ def taken_by_agents(ground: Ground, kind: str = "user") -> list[str]:
 # ------------------------------------------------------------ jobs
 
 
-def reports(ground: Ground) -> Iterator[str]:
+def reports(soaked: SoakedRoot) -> Iterator[str]:
     """I1, I6: a report that was acknowledged is in the log once, any other at most once."""
-    counts = Counter((one.job_id, one.document["detail"]) for one in _entries(ground))
-    for call in ground.history.of("report", "end"):
+    counts = Counter((one.job_id, one.document["detail"]) for one in _entries(soaked))
+    for call in soaked.history.of("report", "end"):
         count = counts[call.asked["job"], call.asked["detail"]]
         if count > 1 or (call.is_acknowledged and count != 1):
             yield f"{count} times in the log: {call}"
 
 
-def ends(ground: Ground) -> Iterator[str]:
+def ends(soaked: SoakedRoot) -> Iterator[str]:
     """I6: a job that is over has one end, and any other none; every job that was acknowledged is there."""
-    counts = Counter(one.job_id for one in _entries(ground) if one.name in job_event.TERMINAL)
-    found = {job.id: job for job in _peek(ground, jobs.listed)}
+    counts = Counter(one.job_id for one in _entries(soaked) if one.name in job_event.TERMINAL)
+    found = {job.id: job for job in _peek(soaked, jobs.listed)}
     for job in found.values():
         if counts[job.id] != (job.status in ENDED):
             yield f"job {job.id} is {job.status} and has {counts[job.id]} ends"
-    for call in ground.history.of("submit"):
+    for call in soaked.history.of("submit"):
         if call.is_acknowledged and call.result["job"] not in found:  # type: ignore[index]
             yield f"lost: {call}"
-    for call in ground.history.of("end"):
+    for call in soaked.history.of("end"):
         if call.is_acknowledged and found[call.asked["job"]].status not in ENDED:
             yield f"not ended: {call}"
 
 
-def elsewhere(ground: Ground) -> Iterator[str]:
+def remote_reports(soaked: SoakedRoot) -> Iterator[str]:
     """I6: what a machine elsewhere has signed counts once, and what it has not signed never."""
-    for job, last in ground.elsewhere.published.items():
-        entries = [one for one in _entries(ground) if one.job_id == job]
+    for job, last in soaked.reporter.published.items():
+        entries = [one for one in _entries(soaked) if one.job_id == job]
         counts = Counter(one.document["seq"] for one in entries if one.name == job_event.PROGRESS)
         lost = [seq for seq in range(1, last + 1) if counts[seq] == 0]
         doubled = [seq for seq, count in counts.items() if count > 1]
@@ -272,11 +272,11 @@ def elsewhere(ground: Ground) -> Iterator[str]:
             yield f"job {job} has a forged event"
 
 
-def tasks(ground: Ground) -> Iterator[str]:
+def tasks(soaked: SoakedRoot) -> Iterator[str]:
     """I1: every task that was acknowledged is there, and none twice."""
-    listed = ground.fleet.tasks.list()["tasks"]
+    listed = soaked.fleet.tasks.list()["tasks"]
     counts, ids = Counter(one["text"] for one in listed), {one["id"] for one in listed}
-    for call in ground.history.of("task"):
+    for call in soaked.history.of("task"):
         is_lost = call.is_acknowledged and call.result["id"] not in ids  # type: ignore[index]
         if is_lost or counts[call.asked["text"]] > 1:
             yield f"{counts[call.asked['text']]} times: {call}"
@@ -285,20 +285,20 @@ def tasks(ground: Ground) -> Iterator[str]:
 # ------------------------------------------------------------ files
 
 
-def leftovers(ground: Ground) -> Iterator[str]:
+def leftovers(soaked: SoakedRoot) -> Iterator[str]:
     """I9: no temporary file, launch file or unknown file is left."""
-    state = Path(of_root(str(ground.stage.root)).state)
+    state = Path(of_root(str(soaked.stage.root)).state)
     yield from (f"{path.name} in .mam" for path in state.iterdir() if not _KNOWN_FILES.match(path.name))
     yield from (f"{path.name} in launch" for path in (state / "launch").glob("*"))
     known = {
-        f"{job.id}{end}" for job in _peek(ground, jobs.listed) for end in (".json", ".events.log", ".token")
+        f"{job.id}{end}" for job in _peek(soaked, jobs.listed) for end in (".json", ".events.log", ".token")
     }
     for path in (state / "jobs").glob("*"):
         if path.name not in known and not path.name.startswith(".lock"):
             yield f"{path.name} in jobs"
 
 
-CHECKS: tuple[Callable[[Ground], Iterable[str]], ...] = (
+CHECKS: tuple[Callable[[SoakedRoot], Iterable[str]], ...] = (
     bugs,
     sessions,
     registry,
@@ -308,27 +308,27 @@ CHECKS: tuple[Callable[[Ground], Iterable[str]], ...] = (
     dialogs,
     reports,
     ends,
-    elsewhere,
+    remote_reports,
     tasks,
     leftovers,
 )
 
 
-def _view(ground: Ground) -> Any:
-    return ground.fleet._access.context.registry.view()
+def _view(soaked: SoakedRoot) -> Any:
+    return soaked.fleet._access.context.registry.view()
 
 
-def _peek(ground: Ground, read: Callable[[Any], list[Any]]) -> list[Any]:
-    return ground.fleet._access.context.registry.peek(read, [])
+def _peek(soaked: SoakedRoot, read: Callable[[Any], list[Any]]) -> list[Any]:
+    return soaked.fleet._access.context.registry.peek(read, [])
 
 
-def _entries(ground: Ground) -> list[Any]:
-    return _peek(ground, lambda transaction: jobs.since(transaction, 0))
+def _entries(soaked: SoakedRoot) -> list[Any]:
+    return _peek(soaked, lambda transaction: jobs.since(transaction, 0))
 
 
-def _recorded_messages(ground: Ground) -> dict[str, tuple[str, str]]:
+def _recorded_messages(soaked: SoakedRoot) -> dict[str, tuple[str, str]]:
     query = "SELECT id, session_id, state FROM messages"
-    found = _peek(ground, lambda transaction: transaction.connection.execute(query).fetchall())
+    found = _peek(soaked, lambda transaction: transaction.connection.execute(query).fetchall())
     return {message: (session, state) for message, session, state in found}
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mam.app.api.fleet_object import Fleet
 
 FEW = 10
-_CREW, _JOBS = 4, 10
+_THREADS, _JOBS = 4, 10
 # Seconds between lists and passes under load; seconds of a quiet machine in which the ledger has to move.
 _APART, _STANDSTILL = 3.0, 5.0
 # Events with the number 1 show that the resident listens.
@@ -291,10 +291,12 @@ def create_sessions(fleet: Fleet, names: Sequence[str], **options: Any) -> None:
             for name in some:
                 own.sessions.create("practice", name=name, args=["--speed", "0"], wait=False, **options)
 
-    with ThreadPoolExecutor(_CREW) as crew:
+    with ThreadPoolExecutor(_THREADS) as pool:
         list(
-            crew.map(
-                create, [fleet.for_thread() for _ in range(_CREW)], [names[at::_CREW] for at in range(_CREW)]
+            pool.map(
+                create,
+                [fleet.for_thread() for _ in range(_THREADS)],
+                [names[at::_THREADS] for at in range(_THREADS)],
             )
         )
 

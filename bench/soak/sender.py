@@ -16,7 +16,7 @@ from typing import Any
 import mam
 from mam.core.errors import MamError
 
-_CREW = 8
+_THREADS = 8
 _LONGEST = 60.0
 
 
@@ -33,9 +33,9 @@ class Sender:
     def run(self) -> list[list[Any]]:
         """Send all of them; return what became of each."""
         self.began = time.monotonic()
-        with ThreadPoolExecutor(_CREW) as crew:
-            fleets = [self.fleet.for_thread() for _ in range(_CREW)]
-            return list(itertools.chain.from_iterable(crew.map(self._work, fleets)))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            fleets = [self.fleet.for_thread() for _ in range(_THREADS)]
+            return list(itertools.chain.from_iterable(pool.map(self._work, fleets)))
 
     def _work(self, own: mam.Fleet) -> list[list[Any]]:
         done = []

@@ -21,7 +21,6 @@ from tests.settling import recorded, settle
 from bench.measure import until
 from bench.soak import invariants
 from bench.soak.faults import FAULTS, fill_disk
-from bench.soak.ground import Ground
 from bench.soak.report import (
     Line,
     exactly,
@@ -31,6 +30,7 @@ from bench.soak.report import (
     size_lines,
 )
 from bench.soak.samples import MB, Sampler, resident_pid
+from bench.soak.soaked_root import SoakedRoot
 from mam.adapters.system import load_adjusted_clock
 from mam.core.errors import MamError
 
@@ -75,24 +75,24 @@ def soak(plan: Plan, interrupt: Interrupt, tell: Callable[[str], None]) -> Outco
     """Run the soak."""
     tell(f"seed {plan.seed}: starting {plan.sessions} sessions")
     with (
-        Ground(plan.sessions, min(_CLIENTS, plan.sessions), plan.seed, plan.every) as ground,
-        Sampler(ground.stage) as sampler,
+        SoakedRoot(plan.sessions, min(_CLIENTS, plan.sessions), plan.seed, plan.every) as soaked,
+        Sampler(soaked.stage) as sampler,
     ):
-        if not ground.has_small_disk:
+        if not soaked.has_small_disk:
             tell("no full disk: only root may mount a small file system")
-        return _Soak(plan, ground, sampler, interrupt, tell).run()
+        return _Soak(plan, soaked, sampler, interrupt, tell).run()
 
 
 class _Soak:
     def __init__(
         self,
         plan: Plan,
-        ground: Ground,
+        soaked: SoakedRoot,
         sampler: Sampler,
         interrupt: Interrupt,
         tell: Callable[[str], None],
     ) -> None:
-        self.plan, self.ground, self.sampler = plan, ground, sampler
+        self.plan, self.soaked, self.sampler = plan, soaked, sampler
         self.interrupt, self.tell = interrupt, tell
         self.chance = random.Random(plan.seed)
         # How often each fault hit something, and how often it found nothing or was refused.
@@ -105,7 +105,7 @@ class _Soak:
         self._faults = {
             fault: weight
             for fault, weight in FAULTS.items()
-            if fault is not fill_disk or ground.has_small_disk
+            if fault is not fill_disk or soaked.has_small_disk
         }
         self._first = self.chance.sample(list(self._faults), len(self._faults))
 
@@ -120,8 +120,8 @@ class _Soak:
             self.turns += 1
             if time.monotonic() >= next_check:
                 self._check()
-                self.ground.clients.go_on()
-                self.ground.elsewhere.go_on()
+                self.soaked.clients.go_on()
+                self.soaked.reporter.go_on()
                 next_check += _CHECK_SECONDS
         self._check()
         self._check_second_recovery()
@@ -150,7 +150,7 @@ class _Soak:
         self.tried.add(fault.__name__)
         at = time.time()
         try:
-            hit = fault(self.ground, self.chance)
+            hit = fault(self.soaked, self.chance)
         except MamError:
             # tmux or the database refuses it at the moment.
             self.missed[f"{fault.__name__} (refused)"] += 1
@@ -170,12 +170,12 @@ class _Soak:
     def _check(self) -> None:
         """Bring everything to rest, and see what holds."""
         self._wait_for_a_report()
-        self.ground.clients.pause()
-        self.ground.elsewhere.pause()
+        self.soaked.clients.pause()
+        self.soaked.reporter.pause()
         self._wait_for_rest()
-        for text in invariants.violations(self.ground):
+        for text in invariants.violations(self.soaked):
             self._note(text)
-        history = self.ground.history.calls
+        history = self.soaked.history.calls
         failed = sum(call.outcome not in ("done", "killed") for call in history)
         self.tell(
             f"{self.applied.total()} faults, {len(history)} operations, {failed} refused or failed, "
@@ -183,10 +183,10 @@ class _Soak:
         )
 
     def _wait_for_a_report(self) -> None:
-        """Nothing is broken at the moment, so the machine elsewhere publishes."""
-        before = self.ground.elsewhere.count()
+        """Nothing is broken at the moment, so the remote reporter publishes."""
+        before = self.soaked.reporter.count()
         try:
-            until(lambda: self.ground.elsewhere.has_published_more(before), "an event from elsewhere")
+            until(lambda: self.soaked.reporter.has_published_more(before), "an event of the remote reporter")
         except RuntimeError as error:
             self._note(str(error))
 
@@ -208,37 +208,37 @@ class _Soak:
         """Make a change, which finishes what the dead left, and a pass; tell whether nothing is open."""
         self.interrupt.sleep_until(time.monotonic() + 0.2)
         try:
-            settle(self.ground.fleet)
-            drifts = self.ground.fleet.monitor.once()["drifts"]
+            settle(self.soaked.fleet)
+            drifts = self.soaked.fleet.monitor.once()["drifts"]
         except MamError as error:
             self._restless = repr(error)
             return False
         query = "SELECT count(*) FROM messages WHERE state='typing'"
-        registry = self.ground.fleet._access.context.registry
+        registry = self.soaked.fleet._access.context.registry
         typing = registry.peek(lambda found: found.connection.execute(query).fetchone()[0], 0)
         intents = len(registry.view().intents)
-        is_complete = self.ground.elsewhere.publish_missing()
+        is_complete = self.soaked.reporter.publish_missing()
         # A pass leaves a session alone that a person has just changed, also one that has died since.
-        changing = list(invariants.panes(self.ground))
+        changing = list(invariants.panes(self.soaked))
         self._restless = f"{typing} typed, {intents} intents, {drifts}, {changing}, complete: {is_complete}"
         return not (typing or intents or drifts or changing) and is_complete
 
     def _check_second_recovery(self) -> None:
         """I8: without a resident, the second of two recoveries changes nothing."""
-        self.ground.elsewhere.stop()
+        self.soaked.reporter.stop()
         # No agent reports anything meanwhile.
-        self.ground.stage.tmux.kill_server(timeout=60)
-        if (pid := resident_pid(self.ground.stage)) is not None:
+        self.soaked.stage.tmux.kill_server(timeout=60)
+        if (pid := resident_pid(self.soaked.stage)) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        until(lambda: resident_pid(self.ground.stage) is None, "the end of the resident", seconds=60)
-        settings = self.ground.stage.home / ".config" / "mam" / "config.toml"
+        until(lambda: resident_pid(self.soaked.stage) is None, "the end of the resident", seconds=60)
+        settings = self.soaked.stage.home / ".config" / "mam" / "config.toml"
         settings.write_text(settings.read_text(encoding="utf-8").replace('"auto"', '"off"'), encoding="utf-8")
         self._wait_for_rest()
-        settle(self.ground.fleet)
-        before = recorded(self.ground.stage.root)
-        settle(self.ground.fleet)
-        after = recorded(self.ground.stage.root)
+        settle(self.soaked.fleet)
+        before = recorded(self.soaked.stage.root)
+        settle(self.soaked.fleet)
+        after = recorded(self.soaked.stage.root)
         if before != after:
             changed = [line[:300] for line in {*before} ^ {*after}]
             self._note(f"I8: a second recovery changed {changed[:10]}")
@@ -249,8 +249,8 @@ class _Soak:
         lines = self.outcome.lines
         lines.append(Line("seed", str(self.plan.seed)))
         lines += fault_lines(self.tried, self.applied, self.missed)
-        lines += operation_lines(self.ground.history.calls)
-        lines.append(Line("events from elsewhere", str(self.ground.elsewhere.count())))
+        lines += operation_lines(self.soaked.history.calls)
+        lines.append(Line("events of the remote reporter", str(self.soaked.reporter.count())))
         lines += self._resident_lines()
         lines += size_lines(self.sampler.largest, _MOST_DATABASE)
         lines.append(exactly("violations", len(self.outcome.violations), 0))

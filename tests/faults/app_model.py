@@ -116,11 +116,11 @@ class Model:
 
     # ------------------------------------------------------------ what was recorded
 
-    def differences(self, seen: Seen) -> list[str]:
+    def differences(self, seen: RecordedState) -> list[str]:
         """Say in which ways the records are not those of this model; learn the ids of what is new."""
         return [*self._sessions_differ(seen), *self._jobs_differ(seen), *self._tasks_differ(seen)]
 
-    def _sessions_differ(self, seen: Seen) -> list[str]:
+    def _sessions_differ(self, seen: RecordedState) -> list[str]:
         wrong = []
         left = dict(seen.rows)
         for key, session in self.sessions.items():
@@ -147,7 +147,7 @@ class Model:
         if status == TERMINATED and self.sessions[key].status == RUNNING:
             self.record_death(key)
 
-    def _jobs_differ(self, seen: Seen) -> list[str]:
+    def _jobs_differ(self, seen: RecordedState) -> list[str]:
         wrong = []
         left = dict(seen.jobs)
         for job in self.jobs.values():
@@ -165,13 +165,13 @@ class Model:
                 job.statuses = {status}
         return wrong + [f"job {ident} should not be there" for ident in left]
 
-    def _tasks_differ(self, seen: Seen) -> list[str]:
+    def _tasks_differ(self, seen: RecordedState) -> list[str]:
         mine = {key: (task.status, task.result) for key, task in self.tasks.items()}
         return [] if mine == seen.tasks else [f"the tasks are {seen.tasks}, and not {mine}"]
 
 
 @dataclass
-class Seen:
+class RecordedState:
     """What is recorded: rows by id, the status of jobs, tasks, and messages as (session, state, text)."""
 
     rows: dict[str, dict]

@@ -34,7 +34,7 @@ from tests.faults.app_model import (
     TERMINATED,
     Job,
     Model,
-    Seen,
+    RecordedState,
     Session,
     Task,
 )
@@ -302,11 +302,11 @@ class WholeApp:
 
     # ------------------------------------------------------------ looks
 
-    def seen(self) -> Seen:
+    def seen(self) -> RecordedState:
         """Read what is recorded, without mam."""
         path = self.root / ".mam" / "state.db"
         if not path.exists():
-            return Seen({}, {}, {}, {})
+            return RecordedState({}, {}, {}, {})
         with closing(sqlite3.connect(path)) as connection:
             rows = {ident: json.loads(data) for ident, data in self._rows(connection, "id, data", "sessions")}
             jobs = dict(self._rows(connection, "id, status", "jobs"))
@@ -318,7 +318,7 @@ class WholeApp:
                 ident: rest
                 for ident, *rest in self._rows(connection, "id, session_id, state, text", "messages")
             }
-        return Seen(rows, jobs, tasks, messages)
+        return RecordedState(rows, jobs, tasks, messages)
 
     @staticmethod
     def _rows(connection, columns: str, table: str) -> list:
@@ -387,7 +387,7 @@ class WholeApp:
     def _live_marks(self) -> set[str]:
         return {pane.mark for pane in self._live_panes()}
 
-    def _check_messages(self, seen: Seen) -> None:
+    def _check_messages(self, seen: RecordedState) -> None:
         heard = self.heard()
         for ident, (session, state, text) in seen.messages.items():
             before = self.messages.get(ident, "held")
@@ -411,7 +411,7 @@ class WholeApp:
                 heard[path.stem] = Counter(turn["text"] for turn in turns if turn.get("type") == "user")
         return heard
 
-    def _check_ledgers(self, seen: Seen) -> None:
+    def _check_ledgers(self, seen: RecordedState) -> None:
         for job, status in seen.jobs.items():
             entries = self.ledger(job)
             ends = [name for _attempt, _seq, name, _signature in entries if name in events.TERMINAL]

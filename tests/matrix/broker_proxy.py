@@ -1,4 +1,4 @@
-"""A door in front of a broker, on the loopback device, that can be closed, blocked, slow or broken."""
+"""A proxy in front of a broker, on the loopback device, that can be closed, blocked, slow or broken."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ ERRORS = {
 
 
 @dataclass
-class Seen:
+class Outcome:
     """What a verb did: its error or its result, its warnings, and the records around it."""
 
     before: Records
@@ -41,29 +41,29 @@ class Seen:
         return self.error.code if self.error is not None else "done"
 
 
-def call(world: World, verb: Verb, seconds: float) -> Seen:
+def call(world: World, verb: Verb, seconds: float) -> Outcome:
     """Call a verb as the next command does."""
-    seen = Seen(world.records())
+    outcome = Outcome(world.records())
     with world.open() as fleet:
-        fleet.on_warning(seen.warnings.append)
+        fleet.on_warning(outcome.warnings.append)
         try:
-            seen.result = verb.call(fleet, seconds)
+            outcome.result = verb.call(fleet, seconds)
         except MamError as error:
-            seen.error = error
-    seen.after = world.records()
-    return seen
+            outcome.error = error
+    outcome.after = world.records()
+    return outcome
 
 
-def call_on_broken_disk(world: World, verb: Verb, disk: Disk) -> Seen:
+def call_on_broken_disk(world: World, verb: Verb, disk: Disk) -> Outcome:
     """Call a verb in a process whose calls that change files fail."""
-    seen = Seen(world.records())
+    outcome = Outcome(world.records())
     answer = world.run(verb.name, 1, disk.mode, disk.number)
-    outcome = json.loads(world.root.with_name(OUTCOME).read_text(encoding="utf-8"))
-    seen.result, seen.warnings = outcome["result"], outcome["warnings"]
+    answered = json.loads(world.root.with_name(OUTCOME).read_text(encoding="utf-8"))
+    outcome.result, outcome.warnings = answered["result"], answered["warnings"]
     if answer["error"] is not None:
-        seen.error = ERRORS[answer["error"]["code"]](answer["error"]["message"], hint=outcome["hint"])
-    seen.after = world.records()
-    return seen
+        outcome.error = ERRORS[answer["error"]["code"]](answer["error"]["message"], hint=answered["hint"])
+    outcome.after = world.records()
+    return outcome
 
 
 def try_cell(world: World, fault: Fault, verb: Verb, cell: str, *, goes_on: bool = False) -> None:
@@ -77,15 +77,15 @@ def try_cell(world: World, fault: Fault, verb: Verb, cell: str, *, goes_on: bool
         verb.arrange(world)
     with pytest.MonkeyPatch.context() as patch:
         with fault.inject(world, patch):
-            seen = call_on_broken_disk(world, verb, fault.disk) if fault.disk else call(world, verb, SHORT)
+            outcome = call_on_broken_disk(world, verb, fault.disk) if fault.disk else call(world, verb, SHORT)
             has_pane = fault.keeps_panes and world.tmux.server_pid() is not None
-        assert seen.code == code, f"{seen.code}: {seen.error or seen.result}"
-        if seen.error is not None:
-            assert seen.error.exit_code in (1, 2, 3, 64, 65)
-            assert seen.error.hint, f"no way out: {seen.error}"
+        assert outcome.code == code, f"{outcome.code}: {outcome.error or outcome.result}"
+        if outcome.error is not None:
+            assert outcome.error.exit_code in (1, 2, 3, 64, 65)
+            assert outcome.error.hint, f"no way out: {outcome.error}"
         if fault.damages_file and state != "file kept":
-            assert seen.after[1] == seen.before[1], "the file of a person was overwritten"
-        assert STATES[state][1](world, verb, seen), f"not {state}: {seen.error or seen.result}"
+            assert outcome.after[1] == outcome.before[1], "the file of a person was overwritten"
+        assert STATES[state][1](world, verb, outcome), f"not {state}: {outcome.error or outcome.result}"
         world.check_strangers(with_pane=has_pane)
         verb.clear_up(world)
         fault.mend(world)

@@ -15,40 +15,40 @@ from mam.adapters.system import process
 from mam.core.job_rules import OPEN
 
 if TYPE_CHECKING:
-    from tests.matrix.cell import Seen
+    from tests.matrix.cell import Outcome
 
-Check = Callable[[World, Verb, "Seen"], object]
+Check = Callable[[World, Verb, "Outcome"], object]
 
 
-def done(world: World, verb: Verb, seen: Seen) -> object:
+def done(world: World, verb: Verb, outcome: Outcome) -> object:
     """Check that the verb did what it is for."""
-    return verb.is_done(world, seen.result)
+    return verb.is_done(world, outcome.result)
 
 
-def unchanged(world: World, _verb: Verb, seen: Seen) -> object:
+def unchanged(world: World, _verb: Verb, outcome: Outcome) -> object:
     """Check that records and file are as they were."""
-    assert seen.after[1] == seen.before[1], "the registry file was changed"
-    added = [line for line in seen.after[0] if line not in seen.before[0]]
-    lost = [line for line in seen.before[0] if line not in seen.after[0]]
+    assert outcome.after[1] == outcome.before[1], "the registry file was changed"
+    added = [line for line in outcome.after[0] if line not in outcome.before[0]]
+    lost = [line for line in outcome.before[0] if line not in outcome.after[0]]
     assert not added and not lost, f"changed: {added} {lost}"
     return True
 
 
-def held(world: World, _verb: Verb, seen: Seen) -> object:
-    return seen.result["state"] == "held" and bool(seen.result["reason"])
+def held(world: World, _verb: Verb, outcome: Outcome) -> object:
+    return outcome.result["state"] == "held" and bool(outcome.result["reason"])
 
 
-def job_died(_world: World, _verb: Verb, seen: Seen) -> object:
-    return [job["status"] for job in seen.result] == ["error"]
+def job_died(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    return [job["status"] for job in outcome.result] == ["error"]
 
 
-def job_failed(world: World, _verb: Verb, _seen: Seen) -> object:
+def job_failed(world: World, _verb: Verb, _outcome: Outcome) -> object:
     with world.open() as fleet:
         (job,) = [job for job in fleet.jobs.list() if job["job_id"] != JOB]
     return job["status"] == "error" and not any(row["name"] != "one" for row in world.rows().values())
 
 
-def is_open(world: World, _verb: Verb, _seen: Seen) -> object:
+def is_open(world: World, _verb: Verb, _outcome: Outcome) -> object:
     with world.open() as fleet:
         ended = [
             (job["status"], job["terminal_detail"]) for job in fleet.jobs.list() if job["status"] not in OPEN
@@ -57,65 +57,65 @@ def is_open(world: World, _verb: Verb, _seen: Seen) -> object:
     return True
 
 
-def died(_world: World, _verb: Verb, seen: Seen) -> object:
-    return [drift["field"] for drift in seen.result["drifts"]] == ["status"]
+def died(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    return [drift["field"] for drift in outcome.result["drifts"]] == ["status"]
 
 
-def loose(_world: World, _verb: Verb, seen: Seen) -> object:
-    if "drifts" not in seen.result:
-        return _alive(seen.result) is True and _session(seen.result)["drift"] == "A"
-    return ["runs without its pane" in drift["message"] for drift in seen.result["drifts"]] == [True]
+def loose(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    if "drifts" not in outcome.result:
+        return _alive(outcome.result) is True and _session(outcome.result)["drift"] == "A"
+    return ["runs without its pane" in drift["message"] for drift in outcome.result["drifts"]] == [True]
 
 
-def gone(_world: World, _verb: Verb, seen: Seen) -> object:
-    return _alive(seen.result) is False
+def gone(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    return _alive(outcome.result) is False
 
 
-def unknown(_world: World, _verb: Verb, seen: Seen) -> object:
-    if "tmux_confirmed" in seen.result:
-        return seen.result["tmux_confirmed"] is False and not seen.result["drifts"]
-    return _alive(seen.result) is None
+def unknown(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    if "tmux_confirmed" in outcome.result:
+        return outcome.result["tmux_confirmed"] is False and not outcome.result["drifts"]
+    return _alive(outcome.result) is None
 
 
-def asking(_world: World, verb: Verb, seen: Seen) -> object:
+def asking(_world: World, verb: Verb, outcome: Outcome) -> object:
     if verb.name == "read":
-        return "touch foo" in seen.result
+        return "touch foo" in outcome.result
     if verb.name in ("ls", "status"):
-        return _session(seen.result)["activity"] == "waiting"
-    return verb.is_done(_world, seen.result)
+        return _session(outcome.result)["activity"] == "waiting"
+    return verb.is_done(_world, outcome.result)
 
 
-def taken_or_held(_world: World, _verb: Verb, seen: Seen) -> object:
-    return seen.result["state"] in ("submitted", "queued", "held")
+def taken_or_held(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    return outcome.result["state"] in ("submitted", "queued", "held")
 
 
-def as_it_is(_world: World, _verb: Verb, seen: Seen) -> object:
-    return "flood" in seen.result
+def as_it_is(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    return "flood" in outcome.result
 
 
-def file_kept(world: World, verb: Verb, seen: Seen) -> object:
+def file_kept(world: World, verb: Verb, outcome: Outcome) -> object:
     kept = Path(os.environ["MAM_STATE_HOME"]).rglob("kept/**/agent-sessions.yaml")
-    assert seen.before[1] in [path.read_bytes() for path in kept], "the file of a person is nowhere"
-    return verb.is_done(world, seen.result)
+    assert outcome.before[1] in [path.read_bytes() for path in kept], "the file of a person is nowhere"
+    return verb.is_done(world, outcome.result)
 
 
-def recorded(world: World, _verb: Verb, seen: Seen) -> object:
+def recorded(world: World, _verb: Verb, outcome: Outcome) -> object:
     with world.open() as fleet:
         waiting = fleet._access.context.registry.peek(outbox.waiting_jobs, [])
-    return seen.error.recorded and world.job()["status"] == "completed" and waiting == [JOB]
+    return outcome.error.recorded and world.job()["status"] == "completed" and waiting == [JOB]
 
 
-def ended(world: World, _verb: Verb, _seen: Seen) -> object:
+def ended(world: World, _verb: Verb, _outcome: Outcome) -> object:
     assert world.row()["status"] == "running", "nothing could be recorded"
     return process.identify(world.agent_pid()) is None
 
 
-def warned(_world: World, verb: Verb, seen: Seen) -> object:
-    return bool(seen.warnings) and verb.is_done(_world, seen.result)
+def warned(_world: World, verb: Verb, outcome: Outcome) -> object:
+    return bool(outcome.warnings) and verb.is_done(_world, outcome.result)
 
 
-def named(_world: World, _verb: Verb, seen: Seen) -> object:
-    return [finding["message"] for finding in seen.result if finding["ok"] is False and finding["mend"]]
+def named(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    return [finding["message"] for finding in outcome.result if finding["ok"] is False and finding["mend"]]
 
 
 def _session(document: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,10 @@ STATES: dict[str, tuple[str, Check]] = {
     "unknown": ("the session is shown as unknown, and not as dead", unknown),
     "asking": ("the question stays open", asking),
     "warned": ("a warning says what is wrong", warned),
-    "taken or held": ("the agent has the message, or it is held until the input box is seen", taken_or_held),
+    "taken or held": (
+        "the agent has the message, or it is held until the input box is seen",
+        taken_or_held,
+    ),
     "as it is": ("the screen of this moment", as_it_is),
     "file kept": ("the former registry file is kept in the user state", file_kept),
     "recorded": ("the event is recorded, and published later", recorded),

@@ -1,4 +1,4 @@
-"""A machine elsewhere that reports on jobs over the broker: in order, repeated, late, and forged."""
+"""A reporter on another machine, over the broker: it reports in order, repeated, late, and forged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATIENCE = 10.0
 FORGED = "forged"
 
 
-class Elsewhere:
+class RemoteReporter:
     """Publishes one report after the other, in a thread; the jobs stay open as long as the soak lasts."""
 
     def __init__(self, fleet: Fleet) -> None:
@@ -76,7 +76,7 @@ class Elsewhere:
             with self._own as fleet:
                 self._report(connection(fleet, "elsewhere"))
         except Exception:
-            self.failed.append(f"the machine elsewhere reports no more: {traceback.format_exc()}")
+            self.failed.append(f"the remote reporter has ended: {traceback.format_exc()}")
 
     def _report(self, link: Connection) -> None:
         turn = 0

@@ -1,4 +1,4 @@
-"""What soaks: a root with sessions, clients, a person, and a machine elsewhere that reports on its jobs."""
+"""The root that soaks: with sessions, clients, a person, and a remote reporter on its jobs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import mam as api
 from bench.measure import until
 from bench.soak.broker_stage import BrokerStage
 from bench.soak.clients import Clients
-from bench.soak.elsewhere import Elsewhere
 from bench.soak.history import History
 from bench.soak.load import create_sessions
 from bench.soak.person import Person
+from bench.soak.remote_reporter import RemoteReporter
 from mam.core.errors import MamError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _ASKING = "asking-"
 _DETACH = 2
 
 
-class Ground:
+class SoakedRoot:
     """A context: everything is started at its begin, and gone at its end."""
 
     def __init__(self, sessions: int, clients: int, seed: int, every: float) -> None:
@@ -36,7 +36,7 @@ class Ground:
         self.notes: dict[str, str] = {}
         self.has_small_disk = False
 
-    def __enter__(self) -> Ground:
+    def __enter__(self) -> SoakedRoot:
         self.stage.__enter__()
         try:
             self.has_small_disk = _mount(str(self.stage.root))
@@ -47,10 +47,10 @@ class Ground:
             self.history = History(folder)
             self.clients = Clients(self.stage, folder, self._clients, self._seed)
             self.person = Person(self.stage)
-            self.elsewhere = Elsewhere(self.fleet)
+            self.reporter = RemoteReporter(self.fleet)
             self._create()
             self.clients.start()
-            self.elsewhere.start()
+            self.reporter.start()
         except BaseException:
             self._close()
             raise
@@ -79,7 +79,7 @@ class Ground:
         self._close(kind, error, trace)
 
     def _close(self, *error: Any) -> None:
-        for end in ("clients.stop", "elsewhere.stop", "fleet.close"):
+        for end in ("clients.stop", "reporter.stop", "fleet.close"):
             name, _, verb = end.partition(".")
             if hasattr(self, name):
                 getattr(getattr(self, name), verb)()
