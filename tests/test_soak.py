@@ -18,7 +18,7 @@ from bench.soak import invariants
 from bench.soak.faults import FAULTS
 from bench.soak.history import History, Writer
 from bench.soak.interrupt import Interrupt
-from bench.soak.person import DRAFT, Asked
+from bench.soak.person import DRAFT, Asked, Person
 from bench.soak.report import (
     ENOUGH_CALLS,
     Line,
@@ -126,7 +126,8 @@ class FakeSoakedRoot:
         self.history = History(place / "history")
         self.writer = Writer(place / "history", "c0-1")
         self.clients = SimpleNamespace(failed=[])
-        self.person = SimpleNamespace(asked=[], screen=lambda _pane: "")
+        self.person = Person(self.stage)
+        self.person.screen = lambda _pane: ""
         self.reporter = SimpleNamespace(published={}, failed=[])
         self.notes: dict[str, str] = {}
 

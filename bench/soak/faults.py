@@ -197,11 +197,17 @@ def _spoil(soaked: SoakedRoot, chance: random.Random, change: Callable[[str], st
 @contextmanager
 def _file_held(soaked: SoakedRoot) -> Iterator[Path]:
     """Hold the database meanwhile: what is tried here is the edit, and not its race with mam."""
-    paths = of_root(str(soaked.stage.root))
-    connection = sqlite3.connect(paths.db, timeout=_LOCK_SECONDS, isolation_level=None)
+    with _database_held(soaked):
+        yield Path(of_root(str(soaked.stage.root)).yaml)
+
+
+@contextmanager
+def _database_held(soaked: SoakedRoot) -> Iterator[sqlite3.Connection]:
+    path = of_root(str(soaked.stage.root)).db
+    connection = sqlite3.connect(path, timeout=_LOCK_SECONDS, isolation_level=None)
     try:
         connection.execute("BEGIN IMMEDIATE")
-        yield Path(paths.yaml)
+        yield connection
     finally:
         connection.close()
 
@@ -248,7 +254,22 @@ def dialog(soaked: SoakedRoot, chance: random.Random) -> str | None:
         # Only faults end these sessions, and no client resumes them.
         soaked.fleet.sessions.resume(chance.choice(soaked.asking_rows())["id"])
         pane = _a_pane(soaked, chance, asking=True)
-    return soaked.person.ask(pane) if pane is not None else None
+    if pane is None:
+        return None
+    with _nobody_types(soaked) as is_quiet:
+        return soaked.person.ask(pane) if is_quiet else None
+
+
+@contextmanager
+def _nobody_types(soaked: SoakedRoot) -> Iterator[bool]:
+    """Hold the database, in which mam records a message before its first key; tell whether it types none.
+
+    What is tried is the dialog that stands there. Keys that the agent has not read are on no screen: a
+    message that mam types behind the command of a person would answer the dialog, and nobody could notice.
+    """
+    with _database_held(soaked) as connection:
+        query = "SELECT count(*) FROM messages WHERE state='typing'"
+        yield connection.execute(query).fetchone()[0] == 0
 
 
 def duplicates(soaked: SoakedRoot, chance: random.Random) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tests.adapters.store.making import Store, check_invariants
 
-from bench.soak.person import DRAFT, QUESTION
+from bench.soak.person import DRAFT
 from bench.soak.remote_reporter import FORGED
 from mam.adapters.store.root_paths import of_root
 from mam.adapters.store.tables import jobs
@@ -216,8 +216,8 @@ def dialogs(soaked: SoakedRoot) -> Iterator[str]:
         if not process.is_alive(asked.agent):
             # Another process may have its number, and another pane of a new server the number of its pane.
             continue
-        screen = soaked.person.screen(asked.pane) or ""
-        if asked.command not in screen or QUESTION not in screen:
+        if not soaked.person.shows(asked):
+            screen = soaked.person.screen(asked.pane) or ""
             yield f"the dialog about {asked.command} of {asked.session} is gone: {screen[-800:]!r}"
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.measure import until
 from mam.adapters.system import process
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 DRAFT = "draft that nobody sends"
 _PROMPT = "❯"
 QUESTION = "Do you want to proceed?"
+_DIALOG_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,24 @@ class Person:
         return str(pane.session_name)
 
     def ask(self, pane: Any) -> str | None:
-        """Type a command that asks for a permission, unless the agent asks already."""
+        """Type a command that asks for a permission, unless the agent asks already, and see the dialog."""
         agent = process.identify(pane.pid)
         if agent is None or not self._is_box_empty(pane.id):
             return None
         self._serial += 1
-        command = f"touch asked-{self._serial}"
-        self.asked.append(Asked(pane.mark, pane.id, agent, command))
-        self._keys(pane.id, "-l", f"/ask {command}", ";", "send-keys", "-t", pane.id, "Enter")
-        return command
+        asked = Asked(pane.mark, pane.id, agent, f"touch asked-{self._serial}")
+        self._keys(pane.id, "-l", f"/ask {asked.command}", ";", "send-keys", "-t", pane.id, "Enter")
+        with suppress(RuntimeError):
+            until(lambda: self.shows(asked) or not process.is_alive(agent), "the dialog", _DIALOG_SECONDS)
+        if not self.shows(asked):
+            return None
+        self.asked.append(asked)
+        return asked.command
+
+    def shows(self, asked: Asked) -> bool:
+        """Tell whether a pane shows that dialog."""
+        screen = self.screen(asked.pane) or ""
+        return asked.command in screen and QUESTION in screen
 
     def screen(self, pane_id: str) -> str | None:
         """Return what a pane shows."""
