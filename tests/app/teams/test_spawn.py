@@ -20,7 +20,7 @@ from mam.app.teams.onboarding_steps import finish_spawns
 from mam.app.teams.spawn import Spawn
 from mam.app.teams.team_window import find_team_window
 from mam.core import caller as callers
-from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
+from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused, Unavailable
 
 
 def counts(fleet):
@@ -287,6 +287,29 @@ def test_an_undone_spawn_leaves_no_held_messages(master):
     assert [message["state"] for message in master.messages.inbox("dev")[before:]] == ["held"] * 3
     member_spawn.undo()
     assert [message["state"] for message in master.messages.inbox("dev")[before:]] == ["failed"] * 3
+
+
+def test_a_member_whose_row_could_not_be_recorded_is_ended(desk, master, monkeypatch) -> None:
+    """The disk was full for a moment. The claim on the session would have it started by a recovery."""
+    from mam.app.sessions import create
+
+    master.init()
+    real, fails = create.claims.change, [True]
+
+    def change(context, work):
+        if fails:
+            fails.clear()
+            raise Unavailable("no space left")
+        return real(context, work)
+
+    monkeypatch.setattr(create.claims, "change", change)
+    before = counts(master)
+    with pytest.raises(Unavailable, match="no space left"):
+        master.teams.spawn("dev", agent="practice", args=QUICK)
+    assert not fails
+    assert master.sessions.list() == []
+    assert counts(master) == before
+    assert desk.panes() == [desk.pane]
 
 
 def test_a_program_that_is_not_there(desk, master):

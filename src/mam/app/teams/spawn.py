@@ -360,6 +360,22 @@ class Spawn:
         return self.context.registry.peek(read, empty)
 
 
+def _row_of_try(context: Context, caller: Caller, session_id: str) -> Row | None:
+    """Return the row of the session that a failed try has started; None if it has started none.
+
+    Where the row could not be recorded, as on a full disk, the claim on it would have the session started by
+    the next recovery. So it is recovered now, and then ended.
+    """
+    view = context.registry.view()
+    row = view.by_id(session_id)
+    if row is None and any(intent.session_id == session_id for intent in view.intents):
+        from mam.app.sessions.steps_before_each_change import recover_if_needed
+
+        recover_if_needed(context, caller)
+        row = context.registry.view().by_id(session_id)
+    return row
+
+
 def end_failed_session(context: Context, caller: Caller, member: Member, former_row: Row | None) -> None:
     """End the session of a failed try. Remove its row, or restore what the try changed in it.
 
@@ -370,7 +386,7 @@ def end_failed_session(context: Context, caller: Caller, member: Member, former_
     from mam.app.sessions.stop import stop
 
     session_id = member.session_id
-    row = context.registry.view().by_id(session_id)
+    row = _row_of_try(context, caller, session_id)
     if row is None:
         return
     if is_running(row):
