@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.store.files import exec_files
+from mam.adapters.store.registry import Registry
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import exec_runner, process
 from mam.app.job_runner import command_attempt, resident_task, submit
+from mam.app.sessions.death import record_if_dead
 from mam.core import caller as callers
 from mam.core.errors import (
     AgentMissing,
@@ -250,6 +252,35 @@ def test_a_stop_cancels_the_job(fleet, until):
         "stopped",
         "enough",
     )
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_stop_cancels_the_job_although_others_see_the_end_of_its_command_first(
+    fleet, until, monkeypatch, dies
+):
+    job = fleet.jobs.submit("x", command=["sh", "-c", "echo up; sleep 1000"])
+    until(lambda: "up" in output(fleet, job))
+    context, row = fleet._access.context, row_of(fleet, job)
+
+    def see_the_end(_registry):
+        """Do what a resident does while the stop waits for the end of the agent."""
+        until(lambda: not command_attempt.runs_on(row))
+        recorded = context.registry.peek(lambda transaction: jobs.find(transaction, job["job_id"]), None)
+        assert command_attempt.follow_command(context, recorded, row)
+        if dies:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Registry, "warm_up", see_the_end)
+    if dies:
+        with pytest.raises(KeyboardInterrupt):
+            fleet.sessions.stop(row["name"], reason="enough")
+        assert record_if_dead(context, fleet.caller, row)["status"] == "running"
+        fleet.init()
+    else:
+        fleet.sessions.stop(row["name"], reason="enough")
+    ended = fleet.jobs.status(job["job_id"])
+    assert (ended["status"], ended["terminal_detail"]) == ("cancelled", "enough")
+    assert events(fleet, job)[-2:] == ["progress", "completed"]
 
 
 def test_a_command_that_ended_before_the_stop_ended_by_itself(fleet, until):

@@ -34,6 +34,8 @@ STEP = 0.02
 NEW_NAME = "to"
 # Where the claim of a start has the launch file that the verb took back.
 WITHDRAWN = "withdrawn"
+# Where the claim of a stop says that it has begun to end the agent.
+ACTING = "acting"
 # Claims that this process has released without recording the release, because the disk was full.
 _released_unrecorded: set[tuple[str | None, float | None]] = set()
 # Seconds until a release that could not be recorded is tried again.
@@ -266,6 +268,12 @@ def is_free(transaction: Transaction, session_id: str, name: str) -> bool:
         for intent in transaction.intents.all()
         if intent.session_id == session_id or name in _names(intent)
     )
+
+
+def is_being_ended(transaction: Transaction, session_id: str | None) -> bool:
+    """Tell whether a stop has begun to end a session: it, or its recovery, records the end."""
+    intent = transaction.intents.of(session_id) if session_id else None
+    return intent is not None and intent.verb == "stop" and bool(intent.data.get(ACTING))
 
 
 def _names(intent: Intent) -> tuple[str, str | None]:

@@ -9,6 +9,7 @@ from signal import SIGKILL
 from mam.adapters.store.files import exec_files, job_files
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
+from mam.app.context import claims
 from mam.app.context.liveness import identity_of
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import audit_root
@@ -89,11 +90,16 @@ def _end(context: Context, transaction: Transaction, job: Job, end: ends.Command
 
 
 def end_now(context: Context, job_id: str, attempt: int, row: Row | None) -> bool:
-    """End a job by the record of an attempt, or because its session has ended; False if it goes on."""
+    """End a job by the record of an attempt, or because its session has ended; False if it goes on.
+
+    A command that a stop is ending records an end as well; the stop, or its recovery, then ends the job.
+    """
 
     def work(transaction: Transaction) -> bool:
         job = jobs.find(transaction, job_id)
         if job is None or job.attempt != attempt or job.status not in OPEN or not runs_command(job.data):
+            return False
+        if claims.is_being_ended(transaction, job.session_id):
             return False
         if row is None:
             return end_if_recorded(context, transaction, job)

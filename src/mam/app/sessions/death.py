@@ -41,8 +41,12 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
 
     def work(transaction: Transaction) -> Row:
         current = transaction.get(row["id"]) or row
-        if not is_running(current) or not claims.is_free(transaction, row["id"], row["name"]):
-            # The session ended already, or another process is ending it and records that.
+        if (
+            not is_running(current)
+            or not claims.is_free(transaction, row["id"], row["name"])
+            or claims.is_being_ended(transaction, row["id"])
+        ):
+            # The session ended already, or a stop is ending it: that, or its recovery, records the end.
             return current
         exit_status_and_cleanup.discard_launch_files(context, row["id"])
         captured_row = conversations.with_conversation(context, current, named_conversation, transaction.rows)

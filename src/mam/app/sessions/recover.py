@@ -18,7 +18,7 @@ from mam.app.context.liveness import check_liveness, find_pane
 from mam.app.sessions import create, resume
 from mam.app.sessions.death import record_if_dead
 from mam.app.sessions.launch import StartedAgent, pane_record
-from mam.app.sessions.stop import ACTING, MODE, Stop
+from mam.app.sessions.stop import MODE, Stop
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
 from mam.core.liveness_values import Liveness
 from mam.core.mam_version import is_newer
@@ -169,7 +169,10 @@ def _finish_stop(context: Context, caller: Caller, intent: Intent) -> None:
     if row is None or not (is_running(row) or purge):
         _end_intent(context, intent)
         return
-    if intent.data.get(ACTING) or check_liveness(context, row).state not in (Liveness.ALIVE, Liveness.LOOSE):
+    if intent.data.get(claims.ACTING) or check_liveness(context, row).state not in (
+        Liveness.ALIVE,
+        Liveness.LOOSE,
+    ):
         Stop(
             context,
             caller,
@@ -178,7 +181,7 @@ def _finish_stop(context: Context, caller: Caller, intent: Intent) -> None:
             force=bool(intent.data.get("force")),
             purge=purge,
             is_recovery=True,
-            is_announced=bool(intent.data.get(ACTING)),
+            is_announced=bool(intent.data.get(claims.ACTING)),
             mode=intent.data.get(MODE),
         ).run()
     _end_intent(context, intent)

@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     Prepare = Callable[[Transaction, Row], dict[str, Any] | None]
 
 MANUAL = "manual_stop"
-ACTING = "acting"
 MODE = "mode"
 # How long a stop waits for a message that another process is typing.
 _TYPING_SECONDS, _STEP = 3.0, 0.02
@@ -346,7 +345,7 @@ class Stop:
                 saved_row, last_visible_note=safe_text.note(text) or saved_row.get("last_visible_note")
             )
             # After this commit the agent is asked to exit, so recovery finishes a stop that dies later.
-            claims.annotate(transaction, saved_row["id"], {**self.notes, ACTING: True, MODE: mode})
+            claims.annotate(transaction, saved_row["id"], {**self.notes, claims.ACTING: True, MODE: mode})
             self._announce(transaction, saved_row)
             return transaction.put(saved_row) if saved_row != current else current
 
