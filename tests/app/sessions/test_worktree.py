@@ -4,6 +4,9 @@ import errno
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from tests.adapters.git.repository import Repository, environment
 from mam.adapters.git.worktree import Worktrees
 from mam.adapters.store.root_paths import find_root, of_registry
 from mam.app.context.context import Context, open_context
+from mam.app.sessions import worktree
 from mam.app.sessions.worktree import add_worktree, remove_worktree, undo_worktree
 from mam.core.errors import InvalidName, InvalidPath, MamError, Refused
 
@@ -59,6 +63,36 @@ def commit_row(context: Context, row: dict, **fields) -> dict:
     return context.registry.change(
         lambda transaction: transaction.add({**row, "status": "stopped", **fields})
     )
+
+
+def die_at(word: str, folder: Path, monkeypatch, *, is_after: bool, waits_for: Path | None = None) -> None:
+    """Put a git on PATH that kills the mam that called it before or after a command."""
+    folder.mkdir()
+    git, pause = shutil.which("git"), ""
+    if waits_for is not None:
+        pause = f"until [ -e {waits_for} ]; do sleep 0.05; done;"
+    kill = '[ -n "$DIE_AT" ] && case " $* " in *" $DIE_AT "*) kill -9 $PPID;; esac'
+    lines = [f'{pause} {git} "$@"; code=$?', kill] if is_after else [kill, f'{pause} {git} "$@"; code=$?']
+    if waits_for is not None:
+        lines = [
+            f'[ -n "$DIE_AT" ] || exec {git} "$@"',
+            f'case " $* " in *" $DIE_AT "*) ;; *) exec {git} "$@";; esac',
+            *lines,
+        ]
+    script = folder / "git"
+    script.write_text("\n".join(["#!/bin/sh", *lines, "exit $code", ""]), encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DIE_AT", word)
+
+
+def create_one(demo: Repository, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    options = ["--agent", "practice", "--session", "one", "--no-wait", *words]
+    return subprocess.run([sys.executable, "-m", "mam", "create", *options], cwd=demo.top, check=False)
+
+
+def checks_of_worktrees(fleet) -> list[dict]:
+    return [check for check in fleet.monitor.doctor() if check["check"] == "worktree"]
 
 
 class TestAdd:
@@ -620,7 +654,8 @@ class TestVerbs:
     @pytest.fixture
     def demo(self, fleet, workspace, first, monkeypatch, home):
         for key, value in environment(home).items():
-            monkeypatch.setenv(key, value)
+            if key != "MAM_STATE_HOME":
+                monkeypatch.setenv(key, value)
         shutil.copytree(first, workspace, dirs_exist_ok=True)
         return Repository(workspace, environment(home))
 
@@ -647,6 +682,81 @@ class TestVerbs:
             fleet.sessions.create("practice", name="one", worktree="feature", args=QUICK)
         assert demo.worktrees() == []
         assert demo.branches() == {"main"}
+
+    @pytest.mark.parametrize("word", ["branch --", "worktree add"])
+    @pytest.mark.parametrize("is_after", [False, True])
+    @pytest.mark.parametrize("branch", [True, "feature", "there"])
+    def test_a_create_that_dies_at_git_leaves_nothing(
+        self, fleet, demo, tmp_path, monkeypatch, word, is_after, branch
+    ) -> None:
+        fleet.init()
+        demo("branch", "there")
+        die_at(word, tmp_path / "bin", monkeypatch, is_after=is_after)
+        words = ["--worktree"] if branch is True else ["--worktree", branch]
+        died = create_one(demo, *words)
+        if (branch, word) == ("there", "branch --"):
+            assert died.returncode == 0
+            fleet.sessions.stop("one")
+            return
+        assert died.returncode == -signal.SIGKILL
+        monkeypatch.delenv("DIE_AT")
+        assert fleet.sessions.ls()["sessions"] == []
+        assert demo.worktrees() == []
+        assert demo.branches() == {"main", "there"}
+        assert checks_of_worktrees(fleet) == []
+
+    def test_recovery_waits_for_the_git_of_a_create_that_died(
+        self, fleet, demo, tmp_path, monkeypatch, until
+    ) -> None:
+        fleet.init()
+        die_at("worktree add", tmp_path / "bin", monkeypatch, is_after=False, waits_for=tmp_path / "go")
+        assert create_one(demo, "--worktree").returncode == -signal.SIGKILL
+        monkeypatch.delenv("DIE_AT")
+        monkeypatch.setattr(worktree, "_GIT_SECONDS", 0.0)
+        warnings: list[str] = []
+        fleet.on_warning(warnings.append)
+        fleet.init()
+        assert "git still makes the worktree" in warnings[0]
+        (tmp_path / "go").touch()
+
+        def is_finished() -> bool:
+            fleet.init()
+            return fleet._access.context.registry.view().intents == []
+
+        until(is_finished)
+        assert (demo.worktrees(), demo.branches()) == ([], {"main"})
+
+    @pytest.mark.parametrize("change", ["work", "commit", "note", "branch"])
+    def test_what_somebody_else_has_in_the_place_of_a_create_that_died_stays(
+        self, fleet, demo, tmp_path, monkeypatch, change
+    ) -> None:
+        fleet.init()
+        die_at("worktree add", tmp_path / "bin", monkeypatch, is_after=True)
+        create_one(demo, "--worktree")
+        monkeypatch.delenv("DIE_AT")
+        path = folder_of(demo) / "one"
+        if change == "work":
+            (path / "new").touch()
+        elif change == "commit":
+            demo.commit(at=path, text="work\n")
+        elif change == "note":
+            Worktrees().sign(str(path), json.dumps({"registry": "another", "session": "one"}))
+        else:
+            demo("switch", "-q", "-c", "mine", at=path)
+        fleet.init()
+        assert demo.worktrees() == [str(path)]
+        assert "mam/one" in demo.branches()
+        assert fleet._access.context.registry.view().intents == []
+        named = [] if change == "note" else [str(path)]
+        assert [check["message"].split()[0] for check in checks_of_worktrees(fleet)] == named
+
+    def test_doctor_names_a_worktree_that_no_session_has(self, fleet, demo) -> None:
+        fleet.sessions.create("practice", name="one", worktree=True, args=QUICK).stop()
+        assert checks_of_worktrees(fleet) == []
+        fleet.sessions.forget("one")
+        (check,) = checks_of_worktrees(fleet)
+        assert (check["ok"], "mam/one" in check["message"]) == (None, True)
+        assert check["mend"].endswith(f"worktree remove {folder_of(demo) / 'one'}")
 
     def test_a_new_start_keeps_the_worktree(self, fleet, demo) -> None:
         before = fleet.sessions.create("practice", name="one", worktree=True, args=QUICK)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mam.adapters.git import error_translation, parse
 from mam.adapters.git.branches import Branches
 from mam.adapters.git.run_git import READ_SECONDS, WRITE_SECONDS, Program
+from mam.adapters.system import process
 from mam.core.errors import MamError, Refused, Unavailable
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mam.adapters.git.parse import Entry
+    from mam.adapters.system.process import Identity
 
 _NOT_A_WORKTREE = ("not a git repository", "must be run in a work tree")
 # This file lies in git's folder for the worktree, and git removes it with the worktree.
@@ -218,6 +220,16 @@ class Worktrees:
     def delete_branch(self, repo: str, branch: str, commit: str) -> bool:
         """Delete a branch if it is at this commit and no worktree has it; tell whether it was deleted."""
         return self._holder(repo, branch) is None and self.branches.delete(repo, branch, commit)
+
+    def workers(self, repo: str, path: str, branch: str) -> set[Identity]:
+        """Return the git processes that work on a worktree or its branch, as mam starts them."""
+        workers = set()
+        for pid in process.pids():
+            words = process.command_line(pid) or []
+            if {"-C", repo}.issubset(words) and (path in words or branch in words):
+                identity = process.identify(pid)
+                workers |= {identity} if identity is not None else set()
+        return workers
 
     def sign(self, path: str, text: str) -> None:
         """Write a note into git's folder for a worktree; git removes it with the worktree."""

@@ -22,7 +22,7 @@ from mam.app.monitor.retention import file_bytes, folder_bytes
 from mam.app.observation import lost_roots
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
-from mam.app.sessions import left_running
+from mam.app.sessions import left_running, worktree
 from mam.core.errors import Damaged, MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
@@ -504,6 +504,13 @@ def _way_to_workspace(context: Context, row: Row) -> str:
     return f"{make}, so that mam can resume the session; mam forget {row['name']} removes its row"
 
 
+def _worktrees(context: Context) -> Iterator[Finding]:
+    """Name the worktrees in mam's folders that no session has: a forget leaves them, and a crash can."""
+    for tree in worktree.without_session(context):
+        message = f"{tree['path']} on the branch '{tree['branch']}' belongs to no session"
+        yield finding("worktree", None, message, worktree.way_to_remove(tree))
+
+
 def _left_running(context: Context) -> Iterator[Finding]:
     """Name the processes that sessions have detached before they ended."""
     if processes := left_running.find_all(context):
@@ -549,6 +556,7 @@ _CHECKS = (
     _leftovers,
     _servers,
     _sessions,
+    _worktrees,
     _left_running,
     _programs,
     _broker,

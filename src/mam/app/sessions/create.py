@@ -56,6 +56,8 @@ if TYPE_CHECKING:
         mcp: bool
         conversation: str | None
         fork_of: str | None
+        # The worktree that git makes now.
+        new_worktree: dict[str, str] | None
         is_started: bool
 
 
@@ -416,24 +418,39 @@ def wait_until_ready(
 
 
 def _with_worktree(context: Context, plan: StartPlan, options: CreateOptions) -> Row:
-    """Give the session a worktree, and record it in the intent for recovery."""
+    """Give the session a worktree. The intent knows it before git is called, so recovery can remove it."""
     row: Row = plan["row"]
     if not options.worktree and not row.get("worktree"):
         return row
     from mam.app.sessions.worktree import add_worktree
 
-    moved = add_worktree(context, row, options.worktree if isinstance(options.worktree, str) else None)
+    def announce(tree: dict[str, str]) -> None:
+        announced: StartPlan = {**plan, "new_worktree": tree}
+        context.registry.note(lambda transaction: claims.annotate(transaction, row["id"], announced))
+
+    branch = options.worktree if isinstance(options.worktree, str) else None
+    moved = add_worktree(context, row, branch, announce)
     plan["row"] = moved
     context.registry.note(lambda transaction: claims.annotate(transaction, row["id"], plan))
     return moved
 
 
 def undo_new_worktree(context: Context, plan: StartPlan) -> None:
-    """Remove the worktree of a new session that did not start. An ended session keeps its worktree."""
-    if not plan["anew"] and plan["row"].get("worktree"):
-        from mam.app.sessions.worktree import undo_worktree
+    """Remove the worktree of a session that did not start; a session keeps the one that its row has.
 
-        try:
+    Raises Unavailable while the git of a create that died still makes it.
+    """
+    announced = plan.get("new_worktree")
+    if not announced and not plan["row"].get("worktree"):
+        return
+    from mam.app.sessions.worktree import undo_announced, undo_worktree
+
+    try:
+        if announced:
+            undo_announced(context, plan["row"], announced)
+        else:
             undo_worktree(context, plan["row"])
-        except MamError as error:
-            context.progress(f"the new worktree is kept: {error}")
+    except MamError as error:
+        if announced and isinstance(error, Unavailable):
+            raise
+        context.progress(f"the new worktree is kept: {error}")

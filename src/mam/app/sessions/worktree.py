@@ -3,7 +3,8 @@
 The worktree is in `.mam-worktrees/` at the top of the main working tree. It is never inside another
 worktree, because git deletes ignored files of a worktree together with it. A note in git's folder for the
 worktree names the registry and the session. With it mam finds the worktree of a create that died, and leaves
-those of other roots and sessions alone.
+those of other roots and sessions alone. A create that dies before the note has said in its intent what it is
+about to make.
 """
 
 from __future__ import annotations
@@ -16,21 +17,28 @@ import shlex
 
 from mam.adapters.git.branches import is_free
 from mam.adapters.git.worktree import Worktrees, no_commits
-from mam.adapters.system import atomic_file
-from mam.core.errors import DiskFull, InvalidName, InvalidPath, MamError, ReadOnly, Refused
+from mam.adapters.system import atomic_file, exit_watch
+from mam.core.errors import DiskFull, InvalidName, InvalidPath, MamError, ReadOnly, Refused, Unavailable
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
+    Tree = dict[str, str]
+
+# Where the intent of a create has the record of the worktree that it is about to make.
+NEW = "new_worktree"
 FOLDER = ".mam-worktrees"
 _IGNORE = "# Made by mam: each folder here is a git worktree of one session.\n*\n"
 _MOST_NUMBERS = 1000
 _MOST_SHOWN = 3
+# How long recovery waits for the git of a create that died.
+_GIT_SECONDS = 5.0
 _OURS = "mam"
 _THEIRS = "user"
 
@@ -59,12 +67,15 @@ class _Site:
             raise _no_folder(self.folder, commit)
 
 
-def add_worktree(context: Context, row: Row, branch: str | None) -> Row:
+def add_worktree(
+    context: Context, row: Row, branch: str | None, announce: Callable[[Tree], None] | None = None
+) -> Row:
     """Return the row with a worktree of its own as its workspace. A row that has a worktree keeps it.
 
     Without a branch name mam makes a new branch `mam/<session>` at the current commit. A branch that only a
     remote has starts from that remote branch. A repeated call is safe: it reuses the worktree of a create
-    that died, if nobody has changed it. A failed call leaves neither a worktree nor a branch.
+    that died, if nobody has changed it. A failed call leaves neither a worktree nor a branch. `announce` gets
+    the record of a new worktree before git makes anything.
     """
     trees = Worktrees(context.environ)
     if branch is not None:
@@ -86,6 +97,8 @@ def add_worktree(context: Context, row: Row, branch: str | None) -> Row:
                 return _moved_row(row, site.folder, {"path": path, "branch": branch_name, **unused})
         elif branch or is_free(branch_name, branch_names):
             tree = {"path": path, "branch": branch_name, "repo": site.repo, "base": site.commit}
+            if announce is not None:
+                announce({**tree, "branch_by": _THEIRS if branch_name in branch_names else _OURS})
             return _make_worktree(context, trees, _moved_row(row, site.folder, tree), site.base)
     raise InvalidName("no name for a worktree is free", hint=f"remove old worktrees in {folder}")
 
@@ -101,6 +114,95 @@ def undo_worktree(context: Context, row: Row) -> None:
     trees = Worktrees(context.environ)
     _refuse_work(trees, row, tree, trees.branches.tip(tree["repo"], tree["branch"]))
     _discard(trees, tree, with_branch=tree.get("branch_by") == _OURS)
+
+
+def undo_announced(context: Context, row: Row, tree: Tree) -> None:
+    """Remove what a create that died has made of the worktree that it announced, also without the note.
+
+    What somebody has changed, or another session or root has signed, stays. Raises Unavailable while the git
+    that the create has started still works.
+    """
+    path, repo, branch = tree["path"], tree["repo"], tree["branch"]
+    if any(_path_of(other) == path for other in context.registry.view().rows):
+        return
+    trees = Worktrees(context.environ)
+    if exit_watch.wait_gone(trees.workers(repo, path, branch), _GIT_SECONDS):
+        raise Unavailable(
+            f"git still makes the worktree {path} for a create that died",
+            hint="wait for it, or end that git, and repeat",
+        )
+    entry = trees.entry(repo, path)
+    if entry is not None and entry.branch != branch:
+        return
+    if os.path.lexists(path):
+        if entry is None:
+            return
+        state = trees.state(path)
+        if trees.signature(path) not in (None, *(_signature(context, row, by) for by in (_OURS, _THEIRS))):
+            return
+        if state.uncommitted or state.head != tree["base"]:
+            raise Refused(f"somebody has worked in {path}", hint=way_to_remove(tree))
+    _discard(trees, tree, with_branch=tree["branch_by"] == _OURS)
+
+
+def without_session(context: Context) -> list[Tree]:
+    """Return the worktrees in mam's folders that no session has and no create makes.
+
+    Those that another root has signed are left out.
+    """
+    view = context.registry.view()
+    trees = Worktrees(context.environ)
+    records: list[Any] = [row.get("worktree") for row in view.rows]
+    for intent in view.intents:
+        row = intent.data.get("row")
+        records += [intent.data.get(NEW), row.get("worktree") if isinstance(row, dict) else None]
+    recorded = [tree for tree in records if isinstance(tree, dict)]
+    used = [
+        *(row.get("workspace") or "" for row in view.rows),
+        *(tree.get("path") or "" for tree in recorded),
+    ]
+    used = [os.path.join(os.path.realpath(path), "") for path in used if path]
+    around = _repo_around(context.paths.root)
+    repos = {tree["repo"] for tree in recorded if tree.get("repo")} | ({around} if around else set())
+    found: list[Tree] = []
+    for repo in sorted(repos):
+        folder = os.path.join(os.path.realpath(repo), FOLDER)
+        for entry in trees.entries(repo) if os.path.isdir(folder) else ():
+            path = os.path.realpath(entry.path)
+            is_used = any(place.startswith(os.path.join(path, "")) for place in used)
+            if (
+                os.path.dirname(path) == folder
+                and not is_used
+                and not _is_of_another_root(context, trees, path)
+            ):
+                found.append({"path": path, "branch": entry.branch or "", "repo": repo})
+    return found
+
+
+def _repo_around(root: str) -> str | None:
+    """Return the nearest folder at or above a root in which mam has made worktrees."""
+    folder = os.path.realpath(root)
+    while not os.path.isdir(os.path.join(folder, FOLDER)):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return None
+    return folder
+
+
+def _is_of_another_root(context: Context, trees: Worktrees, path: str) -> bool:
+    if not os.path.isdir(path):
+        return False
+    try:
+        note = json.loads(trees.signature(path) or "null")
+    except (MamError, ValueError, RecursionError):
+        return False
+    return isinstance(note, dict) and note.get("registry") != context.paths.yaml
+
+
+def way_to_remove(tree: Tree) -> str:
+    """Return how a worktree without a session is removed; git refuses if it holds uncommitted work."""
+    remove = f"git -C {shlex.quote(tree['repo'])} worktree remove {shlex.quote(tree['path'])}"
+    return f"keep it, or remove it: {remove}"
 
 
 def remove_worktree(context: Context, row: Row) -> dict[str, Any]:
