@@ -31,6 +31,7 @@ from mam.core.errors import (
     Conflict,
     DiskFull,
     InvalidPath,
+    NameTaken,
     NeedsConfirmation,
     NotAllowed,
     Refused,
@@ -537,6 +538,63 @@ def test_going_back_in_time_is_confirmed_and_keeps_what_was_there(root, workspac
     # The state that is kept is a copy as well.
     reopened().restore(str(Path(document["kept"], "state", "state.db")), is_confirmed=True)
     assert (reopened().sessions.names(), reopened().jobs.status(root)["status"]) == (["renamed"], "completed")
+
+
+def tmux_names(server) -> dict[str, str]:
+    """Return the name of each tmux session by the id of the session of mam in it."""
+    return {pane.mark: pane.session_name for pane in Tmux(server).panes().panes}
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_session_that_was_renamed_since_the_copy_has_one_name_again(
+    fleet, tmux_server, reopened, monkeypatch, dies
+) -> None:
+    first, second, third = (fleet.sessions.create("sleep", name=name, args=["1000"]) for name in "abc")
+    copy = copy_now(fleet)
+    # The name of the second is free again only when the first has its own.
+    fleet.sessions.rename("a", "a2")
+    fleet.sessions.rename("b", "a")
+    subprocess.run(["tmux", "-L", tmux_server, "rename-session", "-t", "=c", "mine"], check=True)
+    if dies:
+
+        def die(*_) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(restoring, "recover_if_needed", die)
+            fleet.restore(str(copy), is_confirmed=True)
+    else:
+        fleet.restore(str(copy), is_confirmed=True)
+    again = reopened()
+    rows = again.sessions.ls()["sessions"]
+    assert {row["id"]: row["name"] for row in rows} == {first.id: "a", second.id: "b", third.id: "c"}
+    # A name that a person gave to the tmux session stays.
+    assert tmux_names(tmux_server) == {first.id: "a", second.id: "b", third.id: "mine"}
+    assert again.sessions.rename("a", "a2").id == first.id
+    assert tmux_names(tmux_server)[first.id] == "a2"
+    for name in ("a2", "b", "c"):
+        again.sessions.stop(name, force=True)
+
+
+def test_the_name_of_a_tmux_session_whose_row_has_another_is_not_lost(
+    fleet, workspace, tmux_server, reopened
+) -> None:
+    """After a loss nobody knows who renamed what, and a person can make both equal."""
+    session = fleet.sessions.create("sleep", name="q", args=["1000"])
+    copy_now(fleet)
+    fleet.sessions.rename("q", "qx")
+    fleet.close()
+    lose(workspace)
+    again = reopened()
+    again.restore()
+    assert tmux_names(tmux_server) == {session.id: "qx"}
+    with pytest.raises(NameTaken, match="in which the session 'q' is") as refused:
+        again.sessions.create("sleep", name="qx", args=["1000"])
+    assert "mam rename q qx" in refused.value.hint
+    assert again.sessions.rename("q", "qx").id == session.id
+    assert again.sessions.rename("qx", "q").id == session.id
+    assert tmux_names(tmux_server) == {session.id: "q"}
+    again.sessions.stop("q", force=True)
 
 
 def test_a_copy_of_another_place_makes_a_root_of_its_own_and_acts_by_nothing(

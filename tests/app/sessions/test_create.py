@@ -299,7 +299,11 @@ def test_an_invalid_prompt_is_refused(fleet, prompt) -> None:
 
 def test_a_tmux_session_that_is_not_ours_is_left_alone(fleet, tmux_server) -> None:
     fleet.sessions.create("sleep", name="first", args=["1000"])
-    Tmux(tmux_server).rename_session(fleet.sessions.get("first").row["tmux_session_id"], "taken")
+    tmux, row = Tmux(tmux_server), fleet.sessions.get("first").row
+    tmux.rename_session(row["tmux_session_id"], "taken")
+    with pytest.raises(NameTaken, match="in which the session 'first' is"):
+        fleet.sessions.create("practice", name="taken")
+    tmux.mark(row["pane"]["id"], row["id"], "0123456789abcdef /elsewhere")
     with pytest.raises(NameTaken, match="not ours"):
         fleet.sessions.create("practice", name="taken")
     assert [session.name for session in fleet.sessions.list()] == ["first"]

@@ -20,6 +20,7 @@ from mam.adapters.store import (
     state_replacement,
 )
 from mam.adapters.store.files import exec_files, job_files
+from mam.adapters.store.intents import Intent
 from mam.adapters.store.root_identity import ID, has_content
 from mam.adapters.store.tables import jobs, messages, teams
 from mam.adapters.system import process
@@ -36,6 +37,7 @@ from mam.app.roots.parking import park_everything
 from mam.app.roots.restore_source import copies_by_path, counted_copies, open_newest, open_source, richer
 from mam.app.roots.restore_summary import summary_of
 from mam.app.roots.state_rebuild import StateRebuild
+from mam.app.sessions.steps_before_each_change import recover_if_needed
 from mam.core import job_event as events
 from mam.core.errors import (
     Damaged,
@@ -408,6 +410,7 @@ class _Restore(StateRebuild):
         panes = take_back.marked_panes(context, mark, servers)
         taken_back = take_back.take_back(context, self.caller, transaction, self.root_id, panes)
         self.done |= taken_back.as_json()
+        self._plan_renames(transaction, panes)
         take_back.end_lost_teams(transaction, panes.values())
         self.done["messages"] = restored_messages.settle(
             context,
@@ -420,6 +423,35 @@ class _Restore(StateRebuild):
         self._settle_jobs(transaction, panes)
         self.newer_jobs = end_jobs_since_copy(context, transaction)
         self.done["jobs_not_in_copy"] = self.newer_jobs
+
+    def _plan_renames(self, transaction: Transaction, panes: dict[str, MarkedPane]) -> None:
+        """Record for each session that mam renamed after the copy that its tmux session gets the former name.
+
+        These are intents that nobody owns, so a crash does not lose them. Which name mam gave, and which a
+        person gave to the tmux session alone, only the state tells that is replaced.
+        """
+        names: dict[str, str] = {}
+        if self.here.is_sound:
+            names = self.context.registry.peek(
+                lambda former: {row["id"]: row["name"] for row in former.rows() if row.get("id")}, names
+            )
+        planned = [
+            (row, marked.pane.session_name)
+            for session_id, marked in panes.items()
+            if (row := transaction.get(session_id)) is not None
+            and row["name"] != marked.pane.session_name == names.get(session_id)
+        ]
+        number = 0
+        while planned:
+            # A name may become free only by another of these renames.
+            held_names = {name for _, name in planned}
+            chosen = next((one for one in planned if one[0]["name"] not in held_names), planned[0])
+            planned.remove(chosen)
+            row, name = chosen
+            data = {"from": name, claims.NEW_NAME: row["name"]}
+            at = transaction.now + number / 1000
+            transaction.intents.put(Intent(row["id"], row["name"], "rename", owner={}, at=at, data=data))
+            number += 1
 
     def _settle_jobs(self, transaction: Transaction, panes: dict[str, MarkedPane]) -> None:
         """Let the jobs go on that a live pane carries and that have not ended since; park the others."""
@@ -497,6 +529,7 @@ class _Restore(StateRebuild):
     def run(self) -> Document:
         """Restore, and start a resident if it has anything to do."""
         document = super().run()
+        recover_if_needed(self.context, self.caller)
         # The restore has ended the former one, which says nothing of the next one.
         self.context.user_state.note_good_resident(self.root_id)
         resident_start_and_lock.ensure_if_needed(self.context)

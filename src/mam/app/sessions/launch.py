@@ -362,7 +362,16 @@ def _start_in_pane(context: Context, row: Row, command: list[str], placement: Pl
             root=context.root_mark,
         )
     name = (placement.session_name if placement else None) or row["name"]
-    if any(pane.session_name == name for pane in listing.panes):
+    there = [pane for pane in listing.panes if pane.session_name == name]
+    if there:
+        marks = {pane.mark for pane in there if is_same_root(pane.root, context.root_mark)}
+        ours = next((other for other in context.registry.view().rows if other.get("id") in marks), None)
+        if ours is not None:
+            raise NameTaken(
+                f"tmux server '{row['tmux_server']}' has a session named '{name}', in which the session "
+                f"'{ours['name']}' is",
+                hint=f"choose another name, or give that session this one: mam rename {ours['name']} {name}",
+            )
         raise NameTaken(
             f"tmux server '{row['tmux_server']}' has a session named '{name}' that is not ours",
             hint=f"choose another name, end that session, or adopt it: mam adopt {name} --session OTHER",

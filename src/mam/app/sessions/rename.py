@@ -64,7 +64,9 @@ def _check(context: Context, row: Row, liveness: SessionLiveness, new_name: str)
     if liveness.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' was not renamed: {liveness.reason}")
     listing = context.tmux(row["tmux_server"]).panes()
-    if any(pane.session_name == new_name for pane in listing.panes):
+    own_id = liveness.pane.id if liveness.pane is not None else None
+    # The tmux session may have the name already: a person has renamed it, or the row was restored.
+    if any(pane.session_name == new_name and pane.id != own_id for pane in listing.panes):
         raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{new_name}' already")
 
 
