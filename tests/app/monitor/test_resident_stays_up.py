@@ -19,6 +19,7 @@ from tests.waiting import wait_for, wait_until
 
 import mam
 from mam.adapters.store.newest_mam import ThisMam
+from mam.adapters.system import process
 from mam.app.context import context as contexts
 from mam.app.context import resident_start_and_lock
 from mam.app.monitor import resident as residents
@@ -122,6 +123,69 @@ def test_e4_any_changing_verb_replaces_a_killed_resident(fleet, workspace, until
         )
         assert states == ["submitted"]
         os.kill(second["pid"], signal.SIGTERM)
+
+
+def test_a_resident_that_is_stopped_is_shown_and_others_do_its_work(fleet, workspace, until) -> None:
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        session = own.sessions.create("practice", args=QUICK, name="one")
+        wait_for(session, "idle")
+        pid = until(lambda: (holder(own) or {}).get("pid"))
+        until(lambda: state_of(own)["state"] == "running")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            until(lambda: state_of(own)["state"] == "hung")
+            assert f"kill -CONT {pid}" in state_of(own)["reason"]
+            check = check_of(own)
+            assert (check["ok"], check["message"]) == (False, f"it hangs: process {pid} is stopped")
+            assert check["mend"].startswith(f"kill -CONT {pid} lets it go on, kill -KILL {pid} ends it; ")
+            assert f"the resident hangs: process {pid} is stopped; kill -CONT" in shown_by_ls(workspace)
+            job = own.jobs.submit("x", command=["true"])["job_id"]
+            (ended,) = own.jobs.wait([job], timeout=90)
+            assert ended["status"] == "completed"
+            keys = ["tmux", "-L", session.row["tmux_server"], "send-keys", "-t", session.row["pane"]["id"]]
+            subprocess.run([*keys, "-l", "half a thought"], check=True)
+            until(lambda: "half a thought" in own.sessions.read("one"))
+            held = own.messages.send("one", "the held one")
+            assert held["state"] == "held"
+            subprocess.run([*keys, "C-u"], check=True)
+
+            def is_typed() -> bool:
+                own.init()
+                (message,) = [
+                    one for one in own.messages.inbox("one") if one["message_id"] == held["message_id"]
+                ]
+                return message["state"] == "submitted"
+
+            until(is_typed)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        until(lambda: state_of(own)["state"] == "running")
+        os.kill(pid, signal.SIGTERM)
+
+
+def test_a_resident_without_a_sign_of_life_hangs(fleet, workspace, monkeypatch) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    lock = resident_start_and_lock.lock(fleet._access.context)
+    assert lock.take({**process.me().as_json(), "version": mam.__version__})
+    assert state_of(fleet)["state"] == "running", "it has yet to show life, or is of an older mam"
+    lock.beat()
+    assert state_of(fleet)["state"] == "running"
+    monkeypatch.setattr(resident_start_and_lock, "_SILENT_SECONDS", 0.0)
+    shown = state_of(fleet)
+    assert (shown["state"], "has shown no life for 0 minutes" in shown["reason"]) == ("hung", True)
+    assert resident_start_and_lock.working_holder(fleet._access.context) is None
+    assert resident_start_and_lock.has_resident(fleet._access.context), "nobody can start another one"
+    lock.release()
+
+
+def test_a_resident_shows_life(fleet, workspace, monkeypatch, until) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    monkeypatch.setattr(residents, "_BEAT_SECONDS", 0.01)
+    lock = resident_start_and_lock.lock(fleet._access.context)
+    with resident_in_a_thread(workspace):
+        before = until(lambda: lock.seconds_since_beat() is not None and Path(lock.path).stat().st_mtime)
+        until(lambda: Path(lock.path).stat().st_mtime > before)
 
 
 def test_e4_a_root_without_work_and_one_that_wants_none_get_no_resident(fleet, workspace, until) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 
 from mam.adapters.system import json_text as json
 from mam.adapters.system import process
@@ -72,6 +73,24 @@ class ProcessLock:
             text = json.dumps(holder).encode()
             os.pwrite(self._handle, text.ljust(self._length), 0)
             self._length = max(self._length, len(text))
+
+    def beat(self) -> None:
+        """Show that the holder works: give the file the time of the monotonic clock. Raises OSError.
+
+        That clock knows no leaps, and stands still while the machine sleeps. Who watches the folder sees no
+        write.
+        """
+        if self._handle is not None:
+            now = time.monotonic()
+            os.utime(self._handle, (now, now))
+
+    def seconds_since_beat(self) -> float | None:
+        """Return the seconds since the last beat; None if the holder has shown none yet, as an older mam."""
+        try:
+            seconds = time.monotonic() - os.stat(self.path, follow_symlinks=False).st_mtime
+        except OSError:
+            return None
+        return seconds if seconds >= 0 else None
 
     def is_lost(self) -> bool:
         """Tell whether the file that this process holds was deleted or replaced."""

@@ -65,18 +65,30 @@ class Identity:
 class Stat:
     """The facts of one process. A zombie has ended, and its parent has not collected it yet."""
 
-    __slots__ = ("parent", "pid", "session", "start", "tty", "zombie")
+    __slots__ = ("parent", "pid", "session", "start", "stopped", "tty", "zombie")
 
     def __init__(
-        self, pid: int, parent: int, tty: int, start: int, zombie: bool, *, session: int = 0
+        self,
+        pid: int,
+        parent: int,
+        tty: int,
+        start: int,
+        zombie: bool,
+        *,
+        session: int = 0,
+        stopped: bool = False,
     ) -> None:
-        """Store the platform's values; tty is a device number. 0 means no terminal or no known session."""
+        """Store the platform's values; tty is a device number. 0 means no terminal or no known session.
+
+        `stopped` says that a signal such as SIGSTOP keeps it from running; on macOS nobody knows.
+        """
         self.pid = pid
         self.parent = parent
         self.tty = tty
         self.start = start
         self.zombie = zombie
         self.session = session
+        self.stopped = stopped
 
     def identity(self) -> Identity:
         """Return the identity of the process."""
@@ -485,6 +497,7 @@ def _parse_stat(pid: int, content: bytes) -> Stat | None:
             int(fields[19]),
             fields[0] in (b"Z", b"X", b"x"),
             session=int(fields[3]),
+            stopped=fields[0] == b"T",
         )
     except (IndexError, ValueError):
         return None

@@ -42,7 +42,7 @@ def publish(context: Context, job_id: str, seconds: float | None = None) -> bool
     if not _unpublished(context, job_id):
         return True
     resident_seconds = load_adjusted_clock.stretched(_RESIDENT_SECONDS)
-    if resident_start_and_lock.lock_holder(context) is not None and _resident_publishes(
+    if resident_start_and_lock.working_holder(context) is not None and _resident_publishes(
         context, job_id, min(seconds, resident_seconds)
     ):
         return True
@@ -61,7 +61,7 @@ def flush(context: Context) -> None:
     none: list[str] = []
     try:
         job_ids = context.registry.peek(outbox.waiting_jobs, none)
-        if job_ids and resident_start_and_lock.lock_holder(context) is None:
+        if job_ids and resident_start_and_lock.working_holder(context) is None:
             _flush(context, job_ids)
     except MamError as error:
         context.warn(error.message)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A resident ends within a second of a signal, or of the moment in which it has taken the lock.
 _END_SECONDS, _STEP = 10.0, 0.05
+# A resident that works shows life once a minute, and more seldom only in a pass that takes longer.
+_SILENT_SECONDS = 300.0
 # Variables that describe the caller's session and terminal, which are not the resident's.
 _CALLER_PREFIXES = ("MAM_", "TMUX")
 # Variables with these prefixes that the resident keeps: they name places, not a session or a terminal.
@@ -143,6 +145,38 @@ def _lock_file(context: Context) -> str:
 def lock_holder(context: Context) -> dict[str, Any] | None:
     """Return what the resident that runs says of itself; None without one."""
     return lock(context).holder() if os.path.exists(_lock_file(context)) else None
+
+
+def working_holder(context: Context) -> dict[str, Any] | None:
+    """Return what the resident that runs says of itself; None without one, or while it hangs.
+
+    Then a verb does the resident's work itself. A resident that wakes up again does no harm: claims keep two
+    processes from doing the same.
+    """
+    holder = lock_holder(context)
+    return None if holder is None or hang_of(context, holder) is not None else holder
+
+
+def hang_of(context: Context, holder: dict[str, Any]) -> tuple[str, str] | None:
+    """Return how a resident hangs and the way out; None for one that works, or of which nobody can tell."""
+    from mam.adapters.system import process
+
+    identity = process.Identity.from_json(holder)
+    if identity is None or identity.boot != process.boot_id():
+        return None
+    facts, pid = process.stat(identity.pid), identity.pid
+    if facts is None or facts.start != identity.start:
+        return None
+    if facts.stopped:
+        return f"process {pid} is stopped", f"kill -CONT {pid} lets it go on, kill -KILL {pid} ends it"
+    seconds = lock(context).seconds_since_beat()
+    # On a read-only file system nobody can show life.
+    if seconds is None or seconds < _SILENT_SECONDS or not os.access(context.paths.state, os.W_OK):
+        return None
+    return (
+        f"process {pid} has shown no life for {int(seconds // 60)} minutes",
+        f"kill -KILL {pid} ends it, and the next change starts another",
+    )
 
 
 def has_resident(context: Context) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mam.app.context.context import Context
 
-RUNNING, DOWN, OFF, NOT_NEEDED = "running", "down", "off", "not_needed"
+RUNNING, HUNG, DOWN, OFF, NOT_NEEDED = "running", "hung", "down", "off", "not_needed"
 # The line that a resident writes first; one that writes nothing more was killed.
 STARTED = "the resident has started"
 # A resident that ends as it should writes last why. It may give way to another one.
@@ -28,8 +28,8 @@ _START_SECONDS = 10.0
 def resident_state(context: Context) -> dict[str, Any]:
     """Return `{state, version, since, reason, next_start_at}`.
 
-    `reason` says what is wrong: of a resident that is down, of an older one, or of one with a task that
-    fails. It is None while a resident is being started.
+    `reason` says what is wrong: of a resident that is down, of one that hangs, of an older one, or of one
+    with a task that fails. It is None while a resident is being started.
     """
     if context.root.refusal() is not None:
         # No change is possible, so none can start one.
@@ -38,6 +38,8 @@ def resident_state(context: Context) -> dict[str, Any]:
     if holder is not None:
         since = holder.get("since")
         version, at = holder.get("version"), _stamp(since) if isinstance(since, float | int) else None
+        if (hang := residents.hang_of(context, holder)) is not None:
+            return _document(HUNG, version=version, since=at, reason="; ".join(hang))
         return _document(RUNNING, version=version, since=at, reason=_problem(holder))
     if not context.registry.peek(needs_resident, False):
         return _document(NOT_NEEDED)

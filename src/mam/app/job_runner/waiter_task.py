@@ -28,7 +28,6 @@ class WaiterTask:
         """`context` is the one of the waiting process."""
         self.caller = caller
         self._job_task = JobTask(context, caller)
-        self._lock = resident_start_and_lock.lock(context)
         self._due = 0.0
         self._last_warning = ""
 
@@ -42,8 +41,8 @@ class WaiterTask:
             self._job_task.context.warn(error.message)
 
     def tick(self) -> str:
-        """Do what the resident would do, unless one runs."""
-        if self._lock.holder() is None:
+        """Do what the resident would do, unless one runs and works."""
+        if resident_start_and_lock.working_holder(self._job_task.context) is None:
             try:
                 deliver_all(self._job_task.context)
                 reconcile(self._job_task.context, self.caller)

@@ -14,7 +14,7 @@ from mam.adapters.store import backup_file, database
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import removals
 from mam.adapters.system import atomic_file
-from mam.app.context.resident_start_and_lock import lock_holder
+from mam.app.context.resident_start_and_lock import working_holder
 from mam.app.monitor import backup
 from mam.core.errors import MamError
 from mam.core.record_limits import LARGEST_NUMBER
@@ -77,7 +77,7 @@ def remove_now(context: Context) -> None:
     A failure is a warning: the verb itself is done.
     """
     try:
-        if lock_holder(context) is None and sum(copy.size for copy in backup.listed(context)) <= _QUICK:
+        if working_holder(context) is None and sum(copy.size for copy in backup.listed(context)) <= _QUICK:
             remove_from_copies(context)
     except MamError as error:
         context.warn(f"what was removed is still in a copy of the state, until a resident runs: {error}")

@@ -382,6 +382,9 @@ def _resident(context: Context) -> Iterator[Finding]:
             yield finding("resident", True, f"mam {state['version']} since {state['since']}; log: {log}")
         else:
             yield finding("resident", None, reason, f"if it lasts, report it with the log: {log}")
+    elif state["state"] == resident_state.HUNG:
+        problem, _, way_out = (reason or "").partition("; ")
+        yield finding("resident", False, f"it hangs: {problem}", f"{way_out}; the log is {log}")
     elif state["state"] == resident_state.DOWN:
         again = f"; the next start is not before {state['next_start_at']}" if state["next_start_at"] else ""
         mend = f"any changing command starts one; mam monitor shows what is wrong; the log is {log}"

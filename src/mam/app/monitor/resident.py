@@ -74,6 +74,8 @@ _LONGEST_FAILING = 500
 _LOGGED_SECONDS = 3600.0
 # Seconds after which a resident has run well.
 _WELL_SECONDS = 60.0
+# Seconds between its signs of life.
+_BEAT_SECONDS = 60.0
 _SPOOL, _STATE, _STORE = "spool", "state", "store"
 
 
@@ -125,6 +127,7 @@ class Resident:
         self._watched: dict[str, Identity] = {}
         self._deaths: set[str] = set()
         self._due = 0.0
+        self._beat_due = 0.0
         self._ended_due = 0.0
         self._ending = EndingProcesses()
         self._must_tick = False
@@ -201,6 +204,15 @@ class Resident:
             with suppress(OSError):
                 # On a full disk the lock is held all the same.
                 self.lock.rewrite(self._holder)
+            # What is written has the time of the wall clock.
+            self._beat_due = 0.0
+
+    def _show_life(self) -> None:
+        """Show once a minute that it works: whoever sees nothing for minutes does its work."""
+        if (now := time.monotonic()) >= self._beat_due:
+            self._beat_due = now + _BEAT_SECONDS
+            with suppress(OSError):
+                self.lock.beat()
 
     def _log_error(self, text: str, error: Exception) -> None:
         """Log an error with its traceback; the last line says what happened."""
@@ -228,6 +240,7 @@ class Resident:
 
     def _loop(self, wake: int, limits: MonitorTimeouts, while_any: bool) -> str:
         self._is_well_at = time.monotonic() + _WELL_SECONDS
+        self._show_life()
         self._try_pass()
         while True:
             if reason := self._end_of_lock() or self._tick():
@@ -238,7 +251,7 @@ class Resident:
             due = [max(self._due, self._passes.rests_until), *(task.due() for task in self._supervised)]
             if reason := self._end_reason(while_any) or limits.end_reason():
                 return reason
-            if self._sleep(min([*due, limits.next_end()]) - now, wake):
+            if self._sleep(min([*due, limits.next_end(), self._beat_due]) - now, wake):
                 limits.note_event()
             if self.stopping:
                 return self.stopping
@@ -300,7 +313,9 @@ class Resident:
                     return reason
             except MamError as error:
                 self._tell_error(error)
+            self._show_life()
         self._show_failures()
+        self._show_life()
         if time.monotonic() >= self._is_well_at:
             self._note_well()
         return ""

@@ -36,9 +36,9 @@ def begin_change(context: Context, caller: Caller) -> None:
     take_in(context)
     if not context.registry.peek(messages.has_work, False):
         return
-    from mam.app.context.resident_start_and_lock import lock_holder
+    from mam.app.context.resident_start_and_lock import working_holder
 
-    if lock_holder(context) is None:
+    if working_holder(context) is None:
         from mam.app.messages.delivery import deliver_all
         from mam.app.messages.late_proof import correct_receipts
 

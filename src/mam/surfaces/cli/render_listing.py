@@ -52,7 +52,9 @@ def _unreadable(document: dict[str, Any], paint: Paint) -> list[str]:
 
 
 def _resident(resident: dict[str, Any] | None, paint: Paint) -> list[str]:
-    """Return a line if no resident runs although one is needed and none is just being started."""
+    """Return a line if the resident hangs, or if none runs that is needed and none is just being started."""
+    if resident is not None and resident["state"] == "hung":
+        return [paint(f"the resident hangs: {clean(resident['reason'], 300)}", "yellow")]
     if resident is None or resident["state"] != "down" or resident["reason"] is None:
         return []
     again = f", not before {resident['next_start_at']}" if resident["next_start_at"] else ""
