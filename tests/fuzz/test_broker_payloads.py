@@ -160,6 +160,13 @@ def test_a_payload_that_nobody_signed_counts_nothing(root, payload, retained):
 @pytest.mark.promise("P34")
 @examples(60)
 @given(document=DOCUMENTS, way=WAYS, retained=some.booleans(), is_status=some.booleans())
+@example(
+    # No column of the database holds such a number.
+    document={**KNOWN[0], "data": {**KNOWN[0]["data"], "attempt": 10**30}},
+    way="of the job",
+    retained=False,
+    is_status=False,
+)
 def test_an_event_counts_once_and_only_with_the_token_of_its_job(root, document, way, retained, is_status):
     job_id = root.new_job()
     event = signed_as(for_job(document, job_id), way, token_of(root.context, job_id))

@@ -177,9 +177,9 @@ def check_data(data: dict[str, Any]) -> None:
 
 
 def attempt_of(event: Event) -> int:
-    """Return the attempt of an event; an event without one belongs to the first."""
+    """Return the attempt of an event; an event without one belongs to the first, and 0 is none."""
     attempt = event["data"].get("attempt", 1)
-    return attempt if type(attempt) is int else 0
+    return attempt if type(attempt) is int and 0 < attempt <= LAST_SEQ else 0
 
 
 def incarnation_of(event: Event) -> str | None:
