@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 import mam
+from mam.adapters.system import process
 from mam.core.errors import InvalidPath
 
 QUICK = ["--speed", "0"]
@@ -56,6 +57,57 @@ def test_doctor_names_each_session_and_advises_to_forget_none(moved, workspace) 
     for name in ("one", "api", "off"):
         assert "is gone" in found[f"session {name}"]["message"]
         assert found[f"session {name}"]["mend"].endswith(link_command(moved, workspace))
+
+
+def stands_at_the_former_path(workspace, what: str) -> None:
+    if what == "a link":
+        other = workspace.with_name("other")
+        (other / "api").mkdir(parents=True)
+        workspace.symlink_to(other)
+    else:
+        (workspace / "api").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("what", ["a directory", "a link"])
+def test_no_agent_comes_back_in_another_directory_that_has_the_former_path(moved, workspace, what) -> None:
+    stands_at_the_former_path(workspace, what)
+    command = f"mv {workspace} {workspace}.aside && {link_command(moved, workspace)}"
+    for verb, name in (("restart", "api"), ("fork", "api"), ("resume", "off")):
+        with pytest.raises(InvalidPath) as caught:
+            getattr(moved.sessions, verb)(name)
+        assert f"is another directory now: this root was moved from {workspace}" in caught.value.message
+        assert str(caught.value.hint).endswith(f": {command}")
+    drill = moved.sessions.drill()
+    assert [one["reasons"][0]["check"] for one in drill["results"]] == ["workspace"] * 3
+    found = {entry["check"]: entry for entry in moved.monitor.doctor()}
+    for name in ("one", "api", "off"):
+        assert "is another directory now" in found[f"session {name}"]["message"]
+        assert found[f"session {name}"]["mend"].endswith(command)
+    subprocess.run(command, shell=True, check=True)
+    assert moved.sessions.drill()["ok"] == 3
+    row = moved.sessions.resume("off").session.row
+    assert process.working_directory(row["pane"]["pid"]) == moved.root
+
+
+def test_a_link_that_leads_nowhere_is_moved_away(moved, workspace) -> None:
+    workspace.symlink_to(workspace.with_name("gone"))
+    with pytest.raises(InvalidPath) as caught:
+        moved.sessions.restart("api")
+    subprocess.run(str(caught.value.hint).partition(": ")[2], shell=True, check=True)
+    assert moved.sessions.restart("api").changed
+
+
+def test_workspaces_stay_where_only_the_state_was_moved(fleet, workspace) -> None:
+    fleet.sessions.create("practice", name="one", args=QUICK, prompt="hello").wait("idle", timeout=10)
+    fleet.sessions.stop("one")
+    fleet.close()
+    place = workspace / "below"
+    place.mkdir()
+    for folder in (".mam", ".hermes"):
+        (workspace / folder).rename(place / folder)
+    with mam.open(str(place)) as moved:
+        row = moved.sessions.resume("one").session.row
+        assert process.working_directory(row["pane"]["pid"]) == str(workspace)
 
 
 def test_a_link_goes_below_what_stands_at_the_former_path(moved, workspace) -> None:

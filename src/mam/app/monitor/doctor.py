@@ -488,19 +488,24 @@ def _session(context: Context, row: Row, listing: Listing) -> Iterator[Finding]:
         yield finding(f"session {name}", False, message, f"mam restart {name}")
     elif not is_running(row) and observed.pane is not None and observed.pane.mark == row.get("id"):
         yield finding(f"session {name}", True, "has ended; its pane is kept for review")
-    if not os.path.isdir(row["workspace"]):
-        yield finding(
-            f"session {name}",
-            False,
-            f"its workspace {row['workspace']} is gone",
-            _way_to_workspace(context, row),
-        )
+    yield from _workspace(context, row)
 
 
-def _way_to_workspace(context: Context, row: Row) -> str:
-    """Return how a session gets its workspace back. Without one it cannot be resumed."""
-    if (place := former_place_of(context, row["workspace"])) is not None:
-        return f"this root was moved from {place.root}; let the former path lead here: {place.command}"
+def _workspace(context: Context, row: Row) -> Iterator[Finding]:
+    """Say how a session gets its workspace back. Without it the session cannot be resumed."""
+    is_there = os.path.isdir(row["workspace"])
+    place = former_place_of(context, row["workspace"])
+    if place is not None:
+        mend = f"this root was moved from {place.root}; {place.way_on}"
+    elif not is_there:
+        mend = _way_to_make_workspace(row)
+    else:
+        return
+    problem = "is another directory now" if is_there else "is gone"
+    yield finding(f"session {row['name']}", False, f"its workspace {row['workspace']} {problem}", mend)
+
+
+def _way_to_make_workspace(row: Row) -> str:
     make = f"mkdir -p {quote(row['workspace'])} makes the directory again"
     if is_running(row):
         return f"{make}: without it mam cannot resume the session after its end"

@@ -125,7 +125,7 @@ def _check_request(context: Context, options: CreateOptions) -> str:
     """Return the workspace of a request that names an agent or a session."""
     if options.agent is None and options.name is None:
         raise Usage("name an agent kind", hint="mam create --agent claude")
-    return launch.check_workspace(context, context.workspace)
+    return launch.check_workspace(context.workspace)
 
 
 def _reserve(context: Context, caller: Caller, options: CreateOptions, workspace: str) -> StartPlan:
@@ -295,7 +295,7 @@ def _renewed(context: Context, caller: Caller, row: Row, options: CreateOptions)
     if options.role and row.get("role") and options.role != row["role"]:
         raise Refused(f"'{row['name']}' has the role '{row['role']}', and a role never changes")
     if not row.get("worktree"):
-        launch.check_workspace(context, row["workspace"])
+        launch.check_recorded_workspace(context, row["workspace"])
     command = row.get("start_command") or [row["agent"]]
     kind = context.kind(row["agent"])
     options.check_kind(kind)

@@ -78,7 +78,7 @@ def claim(
     kind = context.kind(source["agent"])
     if not kind.can_fork:
         raise Refused(f"{source['agent']} cannot fork a conversation")
-    launch.check_workspace(context, source["workspace"])
+    launch.check_recorded_workspace(context, source["workspace"])
     row_trust.refuse(context, caller, source, run_recorded=run_recorded)
     row_trust.refuse_flaws(source)
     choice = conversations.resume_choice(context, source, transaction.rows(), transaction.identities())

@@ -105,17 +105,28 @@ def find_program(context: Context, kind: Kind, command: list[str], environ: dict
     raise AgentMissing(f"the program '{program}' is not on PATH", hint=hint)
 
 
-def check_workspace(context: Context, workspace: str) -> str:
+def check_workspace(workspace: str) -> str:
     """Return the real path of a workspace that exists."""
     if os.path.isdir(workspace):
         return os.path.realpath(workspace)
     problem = f"the workspace {workspace} does not exist or is not a directory"
-    if (place := former_place_of(context, workspace)) is not None:
-        raise InvalidPath(
-            f"{problem}: this root was moved from {place.root} to {context.paths.root}",
-            hint=f"let the former path lead here: {place.command}",
-        )
     raise InvalidPath(problem, hint="make this directory again, or start a session in another one")
+
+
+def check_recorded_workspace(context: Context, workspace: str) -> str:
+    """Return the real path of the workspace of a row.
+
+    After the root was moved, another directory may have that path. No agent starts there.
+    """
+    place = former_place_of(context, workspace)
+    if place is None:
+        return check_workspace(workspace)
+    is_there = os.path.isdir(workspace)
+    problem = "is another directory now" if is_there else "does not exist or is not a directory"
+    raise InvalidPath(
+        f"the workspace {workspace} {problem}: this root was moved from {place.root} to {context.paths.root}",
+        hint=place.way_on,
+    )
 
 
 def new_launch_file(context: Context, session_id: str) -> str:

@@ -109,8 +109,8 @@ class ResumeChecks:
         row_trust.refuse_flaws(self.row)
 
     def check_workspace(self) -> None:
-        """Refuse a session whose workspace is gone."""
-        launch.check_workspace(self.context, self.row["workspace"])
+        """Refuse a session whose workspace is gone, or is another directory since the root was moved."""
+        launch.check_recorded_workspace(self.context, self.row["workspace"])
 
     def check_command(self) -> None:
         """Refuse a command that mam has not launched as it is."""
