@@ -17,9 +17,12 @@ import mam
 from mam.adapters.store import state_replacement
 from mam.adapters.store.tables import messages
 from mam.adapters.store.user_state import UserState
+from mam.app.context.liveness import identity_of
+from mam.app.observation import conversations
 from mam.app.roots import init_new, init_take_over, init_trust, state_rebuild
 from mam.core import caller as callers
 from mam.core.errors import (
+    ConversationBusy,
     NotAllowed,
     Refused,
     RegistryCorrupt,
@@ -30,6 +33,7 @@ from mam.core.errors import (
     SchemaTooNew,
 )
 from mam.core.root_state import Place
+from mam.core.session_row import current_conversation
 
 QUICK = ["--speed", "0"]
 # They ask tmux for the panes of sessions.
@@ -618,6 +622,40 @@ class TestNew:
         (row,) = again.sessions.ls()["sessions"]
         assert (row["id"], row["tmux_alive"]) == (before, True)
         again.sessions.stop("one")
+
+    def test_an_adopted_agent_is_not_in_its_own_way(self, fleet, workspace, reopened, hands_on) -> None:
+        """Its lease is of the lost root, and its process is that of the session itself."""
+        fleet.sessions.create("practice", name="one", args=QUICK, prompt="hello").wait("idle")
+        fleet.close()
+        for folder in (".mam", ".hermes"):
+            shutil.rmtree(workspace / folder)
+        again = reopened()
+        again.init_new()
+        again.sessions.adopt("one", agent="practice")
+        assert again.sessions.drill()["ok"] == 1
+        one = again.sessions.get("one")
+        one.send("again")
+        one.wait("idle")
+        again.monitor.once()
+        assert again.sessions.drill()["results"][0]["reasons"] == []
+        conversation = again.sessions.get("one").row["practice_session_id_own"]
+        assert again.sessions.restart("one").session.row["practice_session_id_own"] == conversation
+        again.sessions.stop("one", purge_conversation=True)
+
+    def test_a_row_that_came_from_another_root_holds_nothing(self, fleet, tmp_path, reopened) -> None:
+        """It names the process of the original as its own."""
+        session = fleet.sessions.create("practice", name="one", args=QUICK, prompt="hello")
+        session.wait("idle")
+        row = session.row
+        place = tmp_path / "other-root"
+        place.mkdir()
+        other = reopened(place)
+        other.init()
+        conversation = current_conversation(row)
+        with pytest.raises(ConversationBusy):
+            conversations.refuse_if_held(other._access.context, row, conversation, runs=True)
+        with pytest.raises(ConversationBusy):
+            conversations.take_lease(other._access.context, row, conversation, identity_of(row))
 
     def test_a_pane_of_another_root_is_not_adopted(self, fleet, tmp_path, reopened) -> None:
         fleet.sessions.create("practice", name="one", args=QUICK)

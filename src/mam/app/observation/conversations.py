@@ -5,9 +5,10 @@ from __future__ import annotations
 from mam.adapters.store.user_state import Lease
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
-from mam.app.context.liveness import identity_of
+from mam.app.context.liveness import check_liveness, identity_of
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.errors import ConversationBusy
+from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import Choice, choose
 from mam.core.session_row import current_conversation, merged, own_id, own_id_field
 from mam.core.times import stamp
@@ -231,13 +232,16 @@ def record_open_conversation(context: Context, row: Row) -> Row:
     return change(context, work)
 
 
-def refuse_if_held(context: Context, row: Row, conversation: str) -> None:
-    """Raise ConversationBusy where another session, or a person outside mam, has the conversation open."""
+def refuse_if_held(context: Context, row: Row, conversation: str, *, runs: bool = False) -> None:
+    """Raise ConversationBusy where another session, or a person outside mam, has the conversation open.
+
+    `runs` tells that the session runs: then its own process may have it open.
+    """
     _refuse_if_open_outside(context, row, conversation, identity_of(row))
     lease = context.user_state.lease(row["agent"], conversation)
     if lease is None or lease.is_of(_lease(context, row, {})):
         return
-    if _lives(lease.holder):
+    if _lives(lease.holder) and not (runs and _is_in_own_pane(context, row, lease)):
         raise ConversationBusy(
             f"conversation {conversation} is open in process {lease.holder.get('pid')} (root {lease.root})",
             hint="stop that session first",
@@ -258,9 +262,13 @@ def take_lease(context: Context, row: Row, conversation: str | None, holder: Ide
     if not conversation:
         return
     _refuse_if_open_outside(context, row, conversation, holder)
-    lease = context.user_state.take(
-        row["agent"], conversation, _lease(context, row, holder.as_json()), _lives
-    )
+    own = _lease(context, row, holder.as_json())
+    lease = context.user_state.take(row["agent"], conversation, own, _lives)
+    if lease is not None and holder == identity_of(row) and _is_in_own_pane(context, row, lease):
+        former = lease.holder
+        lease = context.user_state.take(
+            row["agent"], conversation, own, lambda other: other != former and _lives(other)
+        )
     if lease is not None:
         raise ConversationBusy(
             f"conversation {conversation} is open in process {lease.holder.get('pid')} (root {lease.root})",
@@ -270,6 +278,20 @@ def take_lease(context: Context, row: Row, conversation: str | None, holder: Ide
 
 def _lease(context: Context, row: Row, holder: dict[str, Any]) -> Lease:
     return Lease(context.paths.root, row["id"], holder, context.root_id)
+
+
+def _is_in_own_pane(context: Context, row: Row, lease: Lease) -> bool:
+    """Tell whether the holder is the process in the session's own pane.
+
+    The agent took the lease before its root was made anew and it was adopted. The row of a copied or
+    restored root names the process of the original as well, so the pane must carry the mark of this root.
+    """
+    holder = Identity.from_json(lease.holder)
+    return (
+        holder is not None
+        and holder == identity_of(row)
+        and check_liveness(context, row).state == Liveness.ALIVE
+    )
 
 
 def _refuse_if_open_outside(context: Context, row: Row, conversation: str, holder: Identity | None) -> None:

@@ -126,7 +126,7 @@ class ResumeChecks:
         reason = conversations.resume_refusal(self.row, self.choice)
         if self.choice.id:
             # While another process resumes the conversation, its file may have no history for a moment.
-            conversations.refuse_if_held(self.context, self.row, self.choice.id)
+            conversations.refuse_if_held(self.context, self.row, self.choice.id, runs=self.runs)
         if reason:
             raise IllegalTransition(
                 f"'{self.row['name']}' cannot be resumed: {reason}",

@@ -185,7 +185,7 @@ def _check_purge(context: Context, caller: Caller, row: Row, rows: list[Row], *,
         row_trust.refuse(context, caller, row, run_recorded=run_recorded)
     conversations.refuse_if_shared(row, rows)
     if conversation := current_conversation(row):
-        conversations.refuse_if_held(context, row, conversation)
+        conversations.refuse_if_held(context, row, conversation, runs=is_running(row))
 
 
 def _refuse_without_kind(context: Context, row: Row) -> None:
