@@ -60,6 +60,33 @@ class Plan:
         return not (self.changes or self.claims or self.removals)
 
 
+class StatusEdits:
+    """The statuses that a person wrote into the file. Only an observation can tell whether they are true."""
+
+    __slots__ = ("_action", "_path", "_plan", "_rows")
+
+    def __init__(self, plan: Plan, rows: dict[str, Row], action: Action, path: str) -> None:
+        """Take what a plan holds of them; `rows` are all rows of the registry by id."""
+        self._plan = Plan()
+        self._plan.claims = plan.claims
+        self._rows = rows
+        self._action = action
+        self._path = path
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows whose status was edited."""
+        return [self._rows[key] for key, _, _ in self._plan.claims]
+
+    def refusal(self, confirm: Callable[[Row, str], bool | None]) -> EditRefused | None:
+        """Return the error with which the next change would end; None if it takes the edit in."""
+        try:
+            take_in(self._plan, self._rows, self._action, path=self._path, confirm=confirm)
+        except EditRefused as error:
+            return error
+        return None
+
+
 def refuse(path: str, line: int | None, reason: str, remedy: str | None = None) -> EditRefused:
     """Return the error for an edit that mam does not accept; `remedy` does what the edit was meant to do."""
     place = f"{path}, line {line}" if line else path

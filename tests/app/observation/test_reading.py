@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import mam
+from mam.adapters.system import child_process
 from mam.adapters.tmux.client import Tmux
 from mam.app.sessions import wait as waiting
-from mam.core.errors import PaneGone, SessionNotFound, TimedOut, Usage
+from mam.core.errors import EditRefused, PaneGone, SessionNotFound, TimedOut, Usage
 
 QUICK = ["--speed", "0"]
 
@@ -386,3 +387,77 @@ def test_the_log_is_read_where_each_look_opens_the_database_anew(fleet, monkeypa
     registry = fleet._access.context.registry
     monkeypatch.setattr(registry, "_close_if_replaced", registry.close)
     assert [entry["verb"] for entry in fleet.sessions.log("one")] == ["create"]
+
+
+class TestEditedStatus:
+    """A status that a person writes into the registry file, which the next change compares with tmux."""
+
+    @pytest.fixture
+    def edit(self, fleet, workspace):
+        """Return a function that gives the session `one` another status in the file."""
+        fleet.sessions.create("practice", name="one", args=QUICK)
+        fleet.sessions.create("practice", name="two", args=QUICK)
+
+        def write(old: str, new: str) -> list[str]:
+            path = workspace / ".hermes" / "agent-sessions.yaml"
+            text = path.read_text(encoding="utf-8")
+            assert f"  status: {old}\n" in text
+            path.write_text(text.replace(f"  status: {old}\n", f"  status: {new}\n", 1), encoding="utf-8")
+            warnings: list[str] = []
+            fleet._access.context = fleet._access.context.replace(warn=warnings.append)
+            return warnings
+
+        return write
+
+    @pytest.mark.parametrize("status", ["stopped", "archived"])
+    @pytest.mark.parametrize(
+        "look",
+        [
+            lambda sessions: sessions.ls(),
+            lambda sessions: sessions.ls(status=["terminated"]),
+            lambda sessions: sessions.status("one"),
+            lambda sessions: sessions.explain("two"),
+            lambda sessions: sessions.read("two"),
+            lambda sessions: sessions.drill(["two"]),
+        ],
+        ids=["ls", "a filtered ls", "status", "explain", "read", "drill"],
+    )
+    def test_reading_verbs_warn_of_a_status_that_tmux_contradicts(self, fleet, edit, look, status) -> None:
+        warnings = edit("running", status)
+        look(fleet.sessions)
+        (warning,) = warnings
+        assert f"'status: {status}' is not what was observed for 'one'; mam shows its own records" in warning
+        with pytest.raises(EditRefused, match="is not what was observed for 'one'"):
+            fleet.sessions.rename("two", "three")
+
+    def test_doctor_and_drill_name_it(self, fleet, edit) -> None:
+        edit("running", "terminated")
+        (found,) = (entry for entry in fleet.monitor.doctor() if entry["check"] == "registry")
+        assert found["ok"] is False
+        assert "'status: terminated' is not what was observed" in found["message"]
+        (check,) = (entry for entry in fleet.sessions.drill()["root"] if entry["check"] == "registry")
+        assert check["message"] == found["message"]
+
+    def test_a_true_status_is_no_problem(self, fleet, edit) -> None:
+        fleet.sessions.stop("one")
+        warnings = edit("stopped", "terminated")
+        fleet.sessions.ls()
+        assert warnings == []
+        (found,) = (entry for entry in fleet.monitor.doctor() if entry["check"] == "registry")
+        assert (found["ok"], "takes in its edit" in found["message"]) == (True, True)
+        fleet.sessions.rename("two", "three")
+        assert fleet.sessions.get("one").row["status"] == "terminated"
+
+    def test_a_listing_asks_tmux_no_more_than_without_the_edit(self, fleet, edit, monkeypatch) -> None:
+        calls = []
+
+        def counted(function):
+            return lambda *words, **options: (calls.append(words), function(*words, **options))[1]
+
+        for name in ("run", "start"):
+            monkeypatch.setattr(child_process, name, counted(getattr(child_process, name)))
+        fleet.sessions.ls()
+        before = len(calls)
+        assert edit("running", "terminated") == []
+        fleet.sessions.ls()
+        assert len(calls) == 2 * before > 0

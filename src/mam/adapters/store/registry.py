@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.newest_mam import ThisMam
     from mam.adapters.store.root_identity import RootIdentity
     from mam.adapters.store.root_paths import RootPaths
+    from mam.core.registry_hand_edits import StatusEdits
     from mam.core.session_row import Row
 
     T = TypeVar("T")
@@ -99,7 +100,7 @@ class View:
     A row is parsed when somebody asks for it: one that is damaged raises Damaged then, and not before.
     """
 
-    __slots__ = ("_recorded", "_rows", "identities", "intents", "listed", "problem")
+    __slots__ = ("_recorded", "_rows", "identities", "intents", "listed", "problem", "status_edits")
 
     def __init__(
         self, rows: list[Row] | RecordedRows, identities: dict[str, Any], intents: list[Intent]
@@ -108,6 +109,8 @@ class View:
         self._rows = None if isinstance(rows, RecordedRows) else rows
         # Why the file is not part of this view; see `Registry.view_to_show`.
         self.problem: MamError | None = None
+        # The statuses that a person wrote into the file: whoever has seen the sessions can judge them.
+        self.status_edits: StatusEdits | None = None
         self.identities = identities
         self.intents = intents
         # The conversations in the stores of agents, listed once for all rows that share a store.
@@ -364,11 +367,14 @@ class Registry:
             is_recorded = bool(found) or "file" in meta
             if not with_file and not is_recorded:
                 return None
+            edits = None
             if is_edited and with_file:
                 if not is_recorded:
                     return self._view_of_file(intents)
-                rows = self._preview(connection, recorded_rows.all())
-        return View(rows, meta.get("identities") or {}, intents)
+                rows, edits = self._preview(connection, recorded_rows.all())
+        view = View(rows, meta.get("identities") or {}, intents)
+        view.status_edits = edits
+        return view
 
     def change(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
         """Run work under the write lock, commit, and update the file."""
@@ -602,7 +608,9 @@ class Registry:
 
         intake.take_in(transaction, self.paths, confirm)
 
-    def _preview(self, connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
+    def _preview(
+        self, connection: sqlite3.Connection, rows: list[Row]
+    ) -> tuple[list[Row], StatusEdits | None]:
         from mam.adapters.store.yaml import intake
 
         return intake.preview(connection, self.paths, rows, self.clock())

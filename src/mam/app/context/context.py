@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     from mam.adapters.agents.kind import Kind
-    from mam.adapters.store.registry import View
+    from mam.adapters.store.registry import Confirm, View
     from mam.adapters.store.root_paths import RootPaths
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.tmux.client import Tmux
@@ -236,11 +236,21 @@ class Context:
         self.warn_of_root()
         view = self.registry.view_to_show()
         if view.problem is not None:
-            self.warn(
-                f"{view.problem.message}; mam shows its own records and refuses changes"
-                + (f" ({view.problem.hint})" if view.problem.hint else "")
-            )
+            self._warn_of_file(view.problem)
         return view
+
+    def _warn_of_file(self, problem: MamError) -> None:
+        self.warn(
+            f"{problem.message}; mam shows its own records and refuses changes"
+            + (f" ({problem.hint})" if problem.hint else "")
+        )
+
+    def judge_status_edits(self, view: View, confirm: Confirm) -> None:
+        """Warn of a status that a person wrote into the file and that is not what was observed."""
+        if view.status_edits is not None and view.problem is None:
+            view.problem = view.status_edits.refusal(confirm)
+            if view.problem is not None:
+                self._warn_of_file(view.problem)
 
     def warn_of_root(self) -> None:
         """Warn once of a root that mam may not change."""

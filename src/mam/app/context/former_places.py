@@ -139,6 +139,9 @@ def _all(context: Context) -> list[str]:
 
 
 def _recorded(context: Context) -> list[str]:
+    if context.root.verdict().state == RootState.COPY:
+        # They are the places of its original.
+        return []
     places = _meta(context, _KEY)
     # Somebody may have written the database.
     return [place for place in places if isinstance(place, str)] if isinstance(places, list) else []

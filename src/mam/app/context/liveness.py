@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from mam.adapters.store.registry import View
     from mam.adapters.tmux.parse import Listing, Pane
     from mam.app.context.context import Context
     from mam.core.session_row import Pane as RowPane
@@ -138,21 +139,28 @@ def check_all_liveness(
     *,
     full: bool = False,
     requests: dict[str, Callable[[], Listing]] | None = None,
+    view: View | None = None,
 ) -> dict[str, SessionLiveness]:
     """Return the liveness of each session by name, with one tmux call per server; `full` panes have titles.
 
     `requests` are the listings of `request_listings`. Every other server is asked now. So is a server with a
-    session that is found by its name, because a brief listing does not show names.
+    session that is found by its name, because a brief listing does not show names. With the `view` from which
+    the rows are, judge the statuses that a person wrote into its file.
     """
     rows = list(rows)
     if not context.may_look:
         return {row["name"]: SessionLiveness(Liveness.UNKNOWN, reason=_NOT_OURS) for row in rows}
-    by_name = {row["tmux_server"] for row in rows if not row["pane"].get("boot_id")}
+    edited_rows = view.status_edits.rows if view is not None and view.status_edits is not None else []
+    by_name = {row["tmux_server"] for row in [*rows, *edited_rows] if not row["pane"].get("boot_id")}
     listings = {server: collect() for server, collect in (requests or {}).items()}
-    for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
+    for server in {row["tmux_server"] for row in [*rows, *edited_rows]} - (listings.keys() - by_name):
         listings[server] = context.tmux(server).panes(full)
     # Once for all rows: the mark is looked up with several calls of the file system.
     mark = context.root_mark
+    if view is not None:
+        context.judge_status_edits(
+            view, lambda row, status: _agrees(judge_liveness(row, listings[row["tmux_server"]], mark), status)
+        )
     return {row["name"]: judge_liveness(row, listings[row["tmux_server"]], mark) for row in rows}
 
 
@@ -165,7 +173,10 @@ def check_liveness(context: Context, row: Row) -> SessionLiveness:
 
 def confirm(context: Context, row: Row, status: str) -> bool | None:
     """Tell whether a status that a person wrote into the YAML file is true; None where tmux cannot tell."""
-    liveness = check_liveness(context, row)
+    return _agrees(check_liveness(context, row), status)
+
+
+def _agrees(liveness: SessionLiveness, status: str) -> bool | None:
     if liveness.state == Liveness.UNKNOWN:
         return None
     return (liveness.state == Liveness.ALIVE) == (

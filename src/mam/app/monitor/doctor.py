@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from functools import partial
 from shlex import quote
 
 from mam.adapters.store import database
@@ -14,7 +15,7 @@ from mam.adapters.system import program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims, resident_state, setting_aside
 from mam.app.context.former_places import former_place_of
-from mam.app.context.liveness import judge_liveness
+from mam.app.context.liveness import confirm, judge_liveness
 from mam.app.context.resident_start_and_lock import lock_holder, resident_log
 from mam.app.jobs.write_job_files import audit_root
 from mam.app.monitor import backup
@@ -318,8 +319,13 @@ def _counted(count: int, one: str, many: str) -> str:
 
 
 def _file(context: Context) -> Iterator[Finding]:
-    rows = context.registry.view().rows
-    count = _counted(len(rows), "session", "sessions")
+    view = context.registry.view()
+    if view.status_edits is not None:
+        refusal = view.status_edits.refusal(partial(confirm, context))
+        if refusal is not None:
+            yield finding("registry", False, refusal.message, refusal.hint)
+            return
+    count = _counted(len(view.rows), "session", "sessions")
     state = ""
     if context.registry.is_edited():
         is_recorded = context.registry.peek(lambda transaction: transaction.meta("file"), None) is not None

@@ -20,7 +20,7 @@ def explain(context: Context, target: str) -> dict[str, Any]:
     context.require_own_root()
     view = context.view_to_show()
     row = view.find(target)
-    liveness_by_name = check_all_liveness(context, [row], full=True)
+    liveness_by_name = check_all_liveness(context, [row], full=True, view=view)
     liveness = liveness_by_name[row["name"]]
     reports = newest_reports(context, [row])
     session = activity.gather(context, [row], liveness_by_name, reports, thorough=True)[0]

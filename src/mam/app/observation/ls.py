@@ -129,7 +129,7 @@ def describe(
     open_conversations = [
         _conversation(context, row) if is_ours else (current_conversation(row), None) for row in rows
     ]
-    liveness_by_name = check_all_liveness(context, rows, full=thorough, requests=requests)
+    liveness_by_name = check_all_liveness(context, rows, full=thorough, requests=requests, view=view)
     if is_ours:
         _warn_of_foreign_servers(context, rows, liveness_by_name)
     now = context.now()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context.liveness import check_liveness
+from mam.app.context.liveness import check_all_liveness
 from mam.core.errors import PaneGone, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_screen
@@ -22,8 +22,9 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
     `lines` limits the result to the last lines.
     """
     context.require_own_root()
-    row = context.view_to_show().find(target)
-    liveness = check_liveness(context, row)
+    view = context.view_to_show()
+    row = view.find(target)
+    liveness = check_all_liveness(context, [row], view=view)[row["name"]]
     pane = liveness.pane
     if liveness.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"the screen of '{row['name']}' cannot be read: {liveness.reason}")

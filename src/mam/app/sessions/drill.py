@@ -7,8 +7,10 @@ as it would be recorded after the death of its process.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from mam.adapters.agents.kind import Kind
+from mam.app.context.liveness import confirm
 from mam.app.observation import conversations
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions.resume_checks import CHECKS, ResumeChecks, as_after_its_end, fork_origin
@@ -152,6 +154,7 @@ def _root_checks(
 ) -> Iterator[Document]:
     """Yield what would stop the resume of every session."""
     yield _root_check("root", context.root.refusal())
+    context.judge_status_edits(view, partial(confirm, context))
     yield _root_check("registry", view.problem)
     yield _root_check("settings", problem)
     for server in servers:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.root_paths import RootPaths
     from mam.adapters.store.rows_and_log import Transaction
+    from mam.core.registry_hand_edits import StatusEdits
     from mam.core.session_row import Action, Row
 
 
@@ -83,21 +84,25 @@ def take_in(
     transaction.set_meta("file", file)
 
 
-def preview(connection: sqlite3.Connection, paths: RootPaths, rows: list[Row], now: float) -> list[Row]:
-    """Return the rows as the file would change them, without the statuses, which mam must confirm first."""
+def preview(
+    connection: sqlite3.Connection, paths: RootPaths, rows: list[Row], now: float
+) -> tuple[list[Row], StatusEdits | None]:
+    """Return the rows as the file would change them, and the statuses, which mam must confirm first."""
     content = read_file(paths, is_recorded=True)
     if content is None or (rows and not content.has_list()):
-        return rows
+        return rows, None
     known_rows = _known_rows(connection)
     plan = registry_hand_edits.plan_edit(
         known_rows, _forgotten(connection), content.rows, path=paths.yaml, complete=not content.is_cut
     )
-    plan.claims.clear()
     by_id = {row["id"]: row for row in rows}
+    edits = registry_hand_edits.StatusEdits(plan, by_id, _action(now), paths.yaml) if plan.claims else None
+    plan.claims = []
     changed = registry_hand_edits.take_in(
         plan, by_id, _action(now), path=paths.yaml, confirm=lambda _row, _status: None
     )
-    return [with_all_fields(changed.get(row["id"]) or row) for row in rows if row["id"] not in plan.removals]
+    kept = [row for row in rows if row["id"] not in plan.removals]
+    return [with_all_fields(changed.get(row["id"]) or row) for row in kept], edits
 
 
 def _import(transaction: Transaction, content: document.Document) -> None:
