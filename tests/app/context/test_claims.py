@@ -144,7 +144,8 @@ def test_a_session_whose_pane_another_program_took_can_still_be_resumed(fleet, t
     Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
     with pytest.raises(NameTaken, match="not ours") as refused:
         session.resume()
-    assert "mam adopt ours --session OTHER" in (refused.value.hint or "")
+    assert "mam rename ours ours-2" in (refused.value.hint or "")
+    assert (refused.value.hint or "").endswith("mam adopt ours --agent sleep --session ours-2")
     assert session.status()["status"] == "terminated"
     theirs = fleet.sessions.adopt("ours", agent="sleep", name="theirs")
     assert theirs.status()["tmux_alive"] is True

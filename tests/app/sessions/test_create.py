@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from mam.core.errors import (
     InvalidPath,
     InvalidPrompt,
     NameTaken,
+    NotAllowed,
     NotReady,
     Refused,
     TmuxMissing,
@@ -301,12 +303,50 @@ def test_a_tmux_session_that_is_not_ours_is_left_alone(fleet, tmux_server) -> No
     fleet.sessions.create("sleep", name="first", args=["1000"])
     tmux, row = Tmux(tmux_server), fleet.sessions.get("first").row
     tmux.rename_session(row["tmux_session_id"], "taken")
-    with pytest.raises(NameTaken, match="in which the session 'first' is"):
+    with pytest.raises(NameTaken, match="with the pane of 'first'") as refused:
         fleet.sessions.create("practice", name="taken")
+    assert str(refused.value.hint).endswith("mam rename first taken")
     tmux.mark(row["pane"]["id"], row["id"], "0123456789abcdef /elsewhere")
-    with pytest.raises(NameTaken, match="not ours"):
+    with pytest.raises(NameTaken, match="another root: /elsewhere"):
         fleet.sessions.create("practice", name="taken")
     assert [session.name for session in fleet.sessions.list()] == ["first"]
+
+
+def test_a_name_that_another_root_has_names_that_root(fleet, tmp_path) -> None:
+    fleet.sessions.create("practice", name="api", args=QUICK)
+    place = tmp_path / "shop 2"
+    place.mkdir()
+    with mam.open(str(place)) as other:
+        with pytest.raises(NameTaken) as refused:
+            other.sessions.create("practice", name="api", args=QUICK)
+        assert refused.value.message.endswith(f"which is a session of another root: {fleet.root}")
+        free = "choose another name, such as --session api-2"
+        assert refused.value.hint == f"{free}; or go to that session: cd {fleet.root}"
+        with pytest.raises(NotAllowed) as not_adopted:
+            other.sessions.adopt("api", agent="practice")
+        assert not_adopted.value.hint == f"go to that session: cd {fleet.root}"
+        other.sessions.create("practice", name="api-2", args=QUICK).stop()
+        fleet.sessions.rename("api", "api-2")
+        with pytest.raises(NameTaken, match="session of another root") as resumed:
+            other.sessions.resume("api-2")
+        way = "give this session another name, and repeat: mam rename api-2 api-2-2"
+        assert str(resumed.value.hint).startswith(way)
+
+
+def test_the_dead_pane_of_a_session_that_was_taken_out_of_the_file_keeps_no_name(
+    fleet, workspace, tmux_server, until
+) -> None:
+    pid = fleet.sessions.create("practice", name="one", args=QUICK).row["pane"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: fleet.monitor.once() and fleet.sessions.get("one").row["status"] == "terminated")
+    path = workspace / ".hermes" / "agent-sessions.yaml"
+    head, _, _ = path.read_text(encoding="utf-8").partition("- id:")
+    path.write_text(
+        head.replace("tmux_sessions:", "tmux_sessions: []") + "# end of sessions\n", encoding="utf-8"
+    )
+    fleet.sessions.create("practice", name="two", args=QUICK)
+    assert [session.name for session in fleet.sessions.list()] == ["two"]
+    assert fleet.sessions.create("practice", name="one", args=QUICK).row["status"] == "running"
 
 
 def test_create_needs_an_agent(fleet) -> None:

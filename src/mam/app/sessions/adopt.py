@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from shlex import quote
+
 from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.system import process
 from mam.app.context import claims, resident_start_and_lock
@@ -165,7 +168,8 @@ def _find_pane(
         raise NameTaken(f"tmux server '{server}' has a session named '{session_name}' already")
     if panes[0].mark and not has_lost_record(context, panes[0]):
         root = directory_of(panes[0].root) or "another root"
-        raise NotAllowed(f"pane {panes[0].id} is a session of {root} already")
+        way = f"go to that session: cd {quote(root)}" if os.path.isdir(root) else None
+        raise NotAllowed(f"pane {panes[0].id} is a session of {root} already", hint=way)
     return panes[0]
 
 

@@ -27,7 +27,6 @@ from mam.core.errors import (
     AgentMissing,
     InvalidPath,
     MamError,
-    NameTaken,
     PaneGone,
     Refused,
     StartUnconfirmed,
@@ -347,6 +346,19 @@ def _withdraw(context: Context, row: Row, launch_file: str) -> bool:
     return True
 
 
+def _remove_forgotten_panes(context: Context, tmux: Tmux, panes: list[TmuxPane]) -> bool:
+    """Remove panes that are dead, and whose session this root had and has no more; tell whether all are."""
+    known = {row.get("id") for row in context.registry.view().rows}
+    if any(
+        not pane.dead or not is_same_root(pane.root, context.root_mark) or pane.mark in known
+        for pane in panes
+    ):
+        return False
+    for pane in panes:
+        tmux.kill_pane(pane.id, mark=pane.mark)
+    return True
+
+
 def _start_in_pane(context: Context, row: Row, command: list[str], placement: Placement | None) -> TmuxPane:
     tmux = context.tmux(row["tmux_server"])
     listing = tmux.panes()
@@ -374,19 +386,10 @@ def _start_in_pane(context: Context, row: Row, command: list[str], placement: Pl
         )
     name = (placement.session_name if placement else None) or row["name"]
     there = [pane for pane in listing.panes if pane.session_name == name]
-    if there:
-        marks = {pane.mark for pane in there if is_same_root(pane.root, context.root_mark)}
-        ours = next((other for other in context.registry.view().rows if other.get("id") in marks), None)
-        if ours is not None:
-            raise NameTaken(
-                f"tmux server '{row['tmux_server']}' has a session named '{name}', in which the session "
-                f"'{ours['name']}' is",
-                hint=f"choose another name, or give that session this one: mam rename {ours['name']} {name}",
-            )
-        raise NameTaken(
-            f"tmux server '{row['tmux_server']}' has a session named '{name}' that is not ours",
-            hint=f"choose another name, end that session, or adopt it: mam adopt {name} --session OTHER",
-        )
+    if there and not _remove_forgotten_panes(context, tmux, there):
+        from mam.app.sessions.taken_tmux_name import taken_name
+
+        raise taken_name(context, row, name, listing)
     return tmux.start(name, command, cwd=row["workspace"], session_id=row["id"], root=context.root_mark)
 
 
