@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -92,3 +93,32 @@ def test_one_is_singular(fleet) -> None:
     sizes = " ".join(entry["message"] for entry in checks(fleet, "size"))
     assert "1 job with" in sizes
     assert " 1 jobs" not in sizes
+
+
+def test_a_tmux_server_that_is_stopped_is_named_with_its_process(fleet, tmux_server) -> None:
+    session = fleet.sessions.create("sleep", name="one", args=["1000"])
+    server = session.row["pane"]["server_pid"]
+    fleet._access.context.tmux(tmux_server).timeout = 0.5
+    os.kill(server, signal.SIGSTOP)
+    try:
+        (found,) = checks(fleet, f"server {tmux_server}")
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert found["message"].endswith(f"; its process {server} is stopped")
+    assert found["mend"] == f"kill -CONT {server}"
+
+
+def test_a_process_that_is_no_tmux_server_any_more_is_not_named(fleet, tmux_server) -> None:
+    """The kernel has given its pid to a younger process, or the row is somebody else's."""
+    session = fleet.sessions.create("sleep", name="one", args=["1000"])
+    server, context = session.row["pane"]["server_pid"], fleet._access.context
+    row = {**session.row, "pane": {**session.row["pane"], "server_pid": os.getpid()}}
+    context.registry.change(lambda transaction: transaction.put(row))
+    context.tmux(tmux_server).timeout = 0.5
+    os.kill(server, signal.SIGSTOP)
+    try:
+        (found,) = checks(fleet, f"server {tmux_server}")
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert "its process" not in found["message"]
+    assert found["mend"].startswith("ps -xo pid,stat,args | grep tmux")

@@ -1,16 +1,23 @@
 """Recovery: an intent that fails in a way that nobody foresaw stops neither the verb nor the others."""
 
 import json
+import os
+import signal
 import sqlite3
 
 import pytest
 
 import mam
+from mam.adapters.system import child_process
+from mam.adapters.tmux import client
+from mam.adapters.tmux.client import Tmux
 from mam.adapters.tmux.error_translation import NoAnswer
 from mam.app.context.setting_aside import is_of_item
 from mam.app.sessions import launch, recover
 from mam.core.errors import Broken, DiskFull, RegistryCorrupt, TerminalsDown
 from mam.core.mam_version import is_newer
+
+QUICK = ["--speed", "0"]
 
 
 def plant(fleet, session_id="s_0000abcd", verb="create", data="{}", owner="{}"):
@@ -181,3 +188,43 @@ def test_a_pane_of_a_launch_that_was_withdrawn_is_not_taken_for_the_agent(fleet,
     fleet.init()
     assert read(fleet, "SELECT verb FROM intents") == []
     assert {one.name: one.row["status"] for one in fleet.sessions.list()} == {"one": "stopped"}
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda fleet: fleet.sessions.read("one"),
+        lambda fleet: fleet.messages.interrupt("two"),
+        lambda fleet: fleet.sessions.create("practice", name="three", args=QUICK),
+    ],
+    ids=["read", "interrupt", "create"],
+)
+def test_a_verb_pays_the_time_limit_of_a_server_that_hangs_once(
+    fleet, workspace, tmux_server, monkeypatch, verb
+) -> None:
+    """Also while a stop is left half done that recovery cannot finish before tmux answers."""
+    for name in ("one", "two"):
+        fleet.sessions.create("practice", name=name, args=QUICK)
+    server = fleet.sessions.get("one").row["pane"]["server_pid"]
+    monkeypatch.setitem(Tmux.__init__.__kwdefaults__, "timeout", 0.5)
+    monkeypatch.setattr(client, "SHORT_TIMEOUT", 0.1)
+    limits = []
+    run = child_process.run
+
+    def noting(*words, timeout, **options):
+        limits.append(timeout)
+        return run(*words, timeout=timeout, **options)
+
+    os.kill(server, signal.SIGSTOP)
+    try:
+        with mam.open(str(workspace)) as first, pytest.raises(TerminalsDown):
+            first.sessions.stop("one")
+        monkeypatch.setattr(child_process, "run", noting)
+        with mam.open(str(workspace)) as other, pytest.raises(TerminalsDown):
+            verb(other)
+        assert limits.count(0.5) == 1
+    finally:
+        os.kill(server, signal.SIGCONT)
+    with mam.open(str(workspace)) as after:
+        assert after.sessions.ls()["sessions"][0]["tmux_alive"] is True
+        assert after._access.context.registry.view().intents == []

@@ -373,6 +373,17 @@ def carriers(variable: str, since: int) -> dict[Identity, tuple[str, list[str]]]
     return found
 
 
+def is_own(pid: int) -> bool:
+    """Tell whether a process is this user's; False where nobody can tell."""
+    return _is_of(pid, os.geteuid())
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process was stopped by a signal, and waits for SIGCONT; False where nobody can tell."""
+    content = _read(f"/proc/{pid}/stat") or b""
+    return content[content.rfind(b")") + 1 :].split()[:1] in ([b"T"], [b"t"])
+
+
 def _is_of(pid: int, user: int) -> bool:
     try:
         return os.stat(f"/proc/{pid}").st_uid == user

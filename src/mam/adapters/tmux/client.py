@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 OLDEST = (3, 2)
 # Seconds for an answer of tmux, unless the caller sets another timeout.
 TIMEOUT = 10.0
+# After a call that ran out of time, the next ones wait only this long, until the server answers again or for
+# some time: a verb makes several calls, and a stopped server answers none of them.
+SHORT_TIMEOUT = 1.0
+_SILENT_SECONDS = 30.0
 _SIGCHLD = 20 if sys.platform == "darwin" else 17
 _NUDGE_INTERVAL = 0.015
 # How long a server may take to end.
@@ -75,7 +79,7 @@ _NEEDED = frozenset(
 class Tmux:
     """One tmux server, given by its `-L` name or socket path; it need not run."""
 
-    __slots__ = ("_environ", "_path", "_prefix", "_whole_environ", "server", "timeout")
+    __slots__ = ("_environ", "_path", "_prefix", "_silent_until", "_whole_environ", "server", "timeout")
 
     def __init__(
         self, server: str, *, timeout: float = TIMEOUT, environ: Mapping[str, str] | None = None
@@ -88,6 +92,7 @@ class Tmux:
         self._whole_environ = clean_environment(os.environ if environ is None else environ)
         self._environ = needed_environment(self._whole_environ)
         self._path: str | None = None
+        self._silent_until = 0.0
 
     @property
     def environ(self) -> dict[str, str]:
@@ -134,9 +139,11 @@ class Tmux:
 
     def _collect(self, started: child_process.Child, command: list[str], nonce: str) -> Listing:
         try:
-            answer = self._judge(started.finish(self.timeout), command)
+            answered = self._finished(started.finish)
         except child_process.OutOfTime:
             return parse.Listing(False, [], no_answer(self.server, command[0], self.timeout).message)
+        try:
+            answer = self._judge(answered, command)
         except NoServer:
             return parse.Listing(True, [])
         except ServerEnded:
@@ -454,8 +461,10 @@ class Tmux:
         """
         command_line = [*self.command_prefix(), *command]
         try:
-            answer = child_process.run(
-                command_line, env or self._environ, timeout=self.timeout, data=data, cwd=cwd
+            answer = self._finished(
+                lambda timeout: child_process.run(
+                    command_line, env or self._environ, timeout=timeout, data=data, cwd=cwd
+                )
             )
         except child_process.OutOfTime:
             raise no_answer(self.server, command[0], self.timeout) from None
@@ -464,6 +473,18 @@ class Tmux:
                 raise InvalidPath(f"not a directory: {cwd}") from cause
             raise TerminalsDown(f"tmux cannot be started: {cause.strerror}") from cause
         return self._judge(answer, command, partial=partial)
+
+    def _finished(self, call: Callable[[float], child_process.Answer]) -> child_process.Answer:
+        """Make a call with the time that the server has for it; remember whether it answered."""
+        is_silent = monotonic() < self._silent_until
+        try:
+            answer = call(min(self.timeout, SHORT_TIMEOUT) if is_silent else self.timeout)
+        except child_process.OutOfTime:
+            if not is_silent:
+                self._silent_until = monotonic() + _SILENT_SECONDS
+            raise
+        self._silent_until = 0.0
+        return answer
 
     def _judge(self, answer: child_process.Answer, command: list[str], *, partial: bool = False) -> bytes:
         if answer.status == 0 or (answer.status is None and not answer.err):

@@ -11,7 +11,7 @@ from shlex import quote
 from mam.adapters.store import database
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import jobs, outbox, set_aside
-from mam.adapters.system import program_lookup
+from mam.adapters.system import process, program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims, resident_state, setting_aside
 from mam.app.context.former_places import former_place_of
@@ -427,12 +427,43 @@ def _servers(context: Context) -> Iterator[Finding]:
             continue
         listing = context.tmux(server).panes()
         if not listing.confirmed:
-            mend = f"tmux {_server_option(server)} ls"
-            yield finding(f"server {server}", False, listing.error or "does not answer", mend)
+            what, mend = _silent_server(context, server)
+            message = (listing.error or f"tmux server {server} does not answer") + what
+            yield finding(f"server {server}", False, message, mend)
         elif listing.server_pid is None:
             yield finding(f"server {server}", True, "is not running")
         else:
             yield from _options(context, server)
+
+
+def _silent_server(context: Context, server: str) -> tuple[str, str]:
+    """Return what is known of a tmux server that does not answer, and the way on. tmux itself would hang."""
+    pid = _server_process(context, server)
+    if pid is None:
+        return (
+            "",
+            "ps -xo pid,stat,args | grep tmux shows its process; T: it is stopped, kill -CONT PID wakes it",
+        )
+    if process.is_stopped(pid):
+        return f"; its process {pid} is stopped", f"kill -CONT {pid}"
+    return f"; its process is {pid}", f"ps -o pid,stat,time,args -p {pid} shows whether it is busy"
+
+
+def _server_process(context: Context, server: str) -> int | None:
+    """Return the process of a tmux server by what the rows record, if it surely still is that process."""
+    for row in context.registry.view().rows:
+        pane = row["pane"]
+        pid, boot = pane.get("server_pid"), pane.get("boot_id")
+        if row["tmux_server"] != server or not pid or not boot:
+            continue
+        if process.recorded_boot(boot) != process.boot_id() or not process.is_own(pid):
+            continue
+        program, start = process.command_line(pid) or [], process.start_of(pid)
+        is_tmux = program and os.path.basename(program[0]).startswith("tmux")
+        # A server is older than its panes; another process with its pid is younger.
+        if is_tmux and start is not None and start <= pane.get("pid_start", 0):
+            return pid
+    return None
 
 
 def _options(context: Context, server: str) -> Iterator[Finding]:
