@@ -38,6 +38,11 @@ def held(world: World, _verb: Verb, outcome: Outcome) -> object:
     return outcome.result["state"] == "held" and bool(outcome.result["reason"])
 
 
+def said(_world: World, _verb: Verb, outcome: Outcome) -> object:
+    unchanged(_world, _verb, outcome)
+    return outcome.error is not None and "mam read one --parsed" in str(outcome.error.hint)
+
+
 def job_died(_world: World, _verb: Verb, outcome: Outcome) -> object:
     return [job["status"] for job in outcome.result] == ["error"]
 
@@ -130,6 +135,7 @@ STATES: dict[str, tuple[str, Check]] = {
     "done": ("", done),
     "unchanged": ("nothing has changed", unchanged),
     "held": ("the message is held (exit 4), and typed when the session can take it", held),
+    "said": ("the hint, `mam read NAME --parsed`, shows the conversation", said),
     "job died": ("the job has ended with an error, because its session is gone", job_died),
     "job failed": ("the job is recorded, and has ended with this error", job_failed),
     "open": ("the job is still open", is_open),

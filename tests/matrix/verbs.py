@@ -26,6 +26,14 @@ def idle(world: World) -> None:
         fleet.sessions.resume("one")
 
 
+def never_stopped(world: World) -> None:
+    """Have the session run as one that was never stopped: mam has kept no screen of it."""
+    idle(world)
+    with world.open() as fleet:
+        row = {**fleet.sessions.get("one").row, "last_visible_note": None}
+        fleet._access.context.registry.change(lambda transaction: transaction.put(row))
+
+
 def working(world: World) -> None:
     """Have the session work on a long turn."""
     idle(world)
@@ -300,7 +308,7 @@ _ALL = (
     Verb(
         "read",
         "mam read",
-        idle,
+        never_stopped,
         lambda fleet, seconds: fleet.sessions.read("one"),
         lambda world, text: "❯" in text,
         is_look=True,

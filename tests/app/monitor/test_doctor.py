@@ -122,3 +122,17 @@ def test_a_process_that_is_no_tmux_server_any_more_is_not_named(fleet, tmux_serv
         os.kill(server, signal.SIGCONT)
     assert "its process" not in found["message"]
     assert found["mend"].startswith("ps -xo pid,stat,args | grep tmux")
+
+
+def test_sessions_whose_death_is_recorded_are_named(fleet, hands_on, until) -> None:
+    for name in ("one", "two"):
+        fleet.sessions.create("practice", name=name, args=["--speed", "0"], prompt="hello").wait("idle")
+    fleet.sessions.stop("two")
+    os.kill(fleet.sessions.get("one").row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: fleet.monitor.once() and fleet.sessions.get("one").row["status"] == "terminated")
+    (found,) = checks(fleet, "ended")
+    assert found["message"] == "1 session has died or ended without mam: one"
+    assert (found["ok"], found["mend"]) == (None, "mam resume --all starts what can be resumed")
+    assert fleet.sessions.resumable() == ["one"]
+    fleet.sessions.resume("one")
+    assert checks(fleet, "ended") == []

@@ -261,7 +261,8 @@ def test_read_without_a_pane_and_a_kept_screen_names_the_way_on(fleet, until) ->
     )
     with pytest.raises(PaneGone, match="kept no screen") as error:
         session.read()
-    assert error.value.hint == "mam resume one"
+    assert error.value.hint == "mam read one --parsed shows what was said; mam resume one"
+    assert session.transcript()["turns"][0]["text"] == "hello"
 
 
 def test_scrollback_reaches_back(fleet, workspace) -> None:

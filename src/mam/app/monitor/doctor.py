@@ -27,13 +27,13 @@ from mam.app.sessions import left_running, worktree
 from mam.core.errors import Damaged, MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
-from mam.core.session_row import is_running
+from mam.core.session_row import Status, is_running
 from mam.core.sizes import short_size
 from mam.core.times import short_age, stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from mam.adapters.tmux.parse import Listing, Pane
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _MANY_PAYLOADS = 1000
 _OLD_LAUNCH_SECONDS = 300.0
 _BROKER_SECONDS = 5.0
+_MOST_NAMES = 5
 # A change is copied within a minute; of a large database, within some minutes.
 _LATE_SECONDS = 3600.0
 # With less, a copy or a large change may fail.
@@ -484,6 +485,7 @@ def _sessions(context: Context) -> Iterator[Finding]:
     listings = {server: context.tmux(server).panes() for server in _server_names(context)}
     for row in rows:
         yield from _session(context, row, listings[row["tmux_server"]])
+    yield from _ended_by_themselves(rows)
     ids = {row.get("id") for row in rows} | {intent.session_id for intent in context.registry.view().intents}
     for server, listing in listings.items():
         for pane in listing.panes:
@@ -499,6 +501,22 @@ def _sessions(context: Context) -> Iterator[Finding]:
                         f"{where} runs an agent that no record names",
                         _way_to_take_back(context, server, pane, listing),
                     )
+
+
+def _ended_by_themselves(rows: Iterable[Row]) -> Iterator[Finding]:
+    """Name the sessions that a pass found ended, and that `resume --all` brings back."""
+    names = [
+        row["name"]
+        for row in rows
+        if row["status"] == Status.TERMINATED
+        and row.get("termination_mode") == "auto-detected"
+        and row.get("resumable")
+    ]
+    if names:
+        listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+        count = _counted(len(names), "session has", "sessions have")
+        message = f"{count} died or ended without mam: {listed}"
+        yield finding("ended", None, message, "mam resume --all starts what can be resumed")
 
 
 def _way_to_take_back(context: Context, server: str, pane: Pane, listing: Listing) -> str:

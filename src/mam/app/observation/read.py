@@ -33,7 +33,7 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
         if last_screen is None:
             raise PaneGone(
                 f"'{row['name']}' has no pane any more, and mam has kept no screen of it",
-                hint=_way_to_continue(context, row),
+                hint=_way_to_what_was_said(context, row),
             )
         return _tail(last_screen, lines)
     # tmux writes "Pane is dead" into the pane and thereby scrolls up the last lines of the program.
@@ -44,6 +44,16 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
             f"the pane of '{row['name']}' was closed just now", hint=_way_to_continue(context, row)
         )
     return _tail(for_screen(text).rstrip("\n"), lines)
+
+
+def _way_to_what_was_said(context: Context, row: Row) -> str:
+    """Return what shows the conversation, if its record can be read, and how the session goes on."""
+    from mam.app.observation.transcript import usage
+
+    way = _way_to_continue(context, row)
+    if usage(context, row) is None:
+        return way
+    return f"mam read {row['name']} --parsed shows what was said; {way}"
 
 
 def _way_to_continue(context: Context, row: Row) -> str:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mam.adapters.agents.kind import Kind, Launch
+    from mam.adapters.tmux.client import Tmux
     from mam.adapters.tmux.parse import Pane as TmuxPane
     from mam.app.context.context import Context
     from mam.core.caller import Caller
