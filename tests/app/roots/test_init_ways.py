@@ -523,6 +523,26 @@ class TestCopy:
         assert fleet.sessions.ls()["sessions"][0]["tmux_alive"] is True
         assert session.send("still there", timeout=20)["state"] == "submitted"
 
+    def test_what_looks_says_the_same_of_a_copy_and_points_only_to_its_own_way(
+        self, fleet, workspace, tmp_path, reopened
+    ) -> None:
+        fleet.sessions.create("practice", name="one", args=QUICK, prompt="hello").wait("idle")
+        place = tmp_path / "demo" / "copy"
+        copy_root(workspace, place)
+        copied = reopened(place)
+        (listed,) = copied.sessions.ls()["sessions"]
+        status = copied.sessions.status("one")
+        for document in (listed, status):
+            assert (document["tmux_alive"], document["activity"], document["drift"]) == (False, "exited", "A")
+        for look in (copied.sessions.drill, lambda: copied.sessions.drill(run=True)):
+            with pytest.raises(RootCopy) as refused:
+                look()
+            assert "mam init --copy" in str(refused.value.hint)
+        problems = [entry for entry in copied.monitor.doctor() if entry["ok"] is not True]
+        assert [(entry["check"], entry["mend"]) for entry in problems] == [("root", refused.value.hint)]
+        (listed,) = fleet.sessions.ls()["sessions"]
+        assert (listed["tmux_alive"], listed["drift"]) == (True, "-")
+
     def test_elsewhere_it_is_refused_with_the_way_that_fits(self, foreign, reopened) -> None:
         with pytest.raises(RootForeign, match="mam init --copy does not help here") as refused:
             reopened().init_copy()

@@ -12,6 +12,7 @@ from mam.adapters.system.process import Identity
 from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name
 from mam.core.root_mark import directory_of, id_of, is_same_root
+from mam.core.root_state import RootState
 from mam.core.session_row import Status
 
 TYPE_CHECKING = False
@@ -128,7 +129,8 @@ def request_listings(context: Context) -> dict[str, Callable[[], Listing]]:
 
     The result holds a function for each server that waits for the listing and returns it.
     """
-    if not context.may_look:
+    # In a copy the marks of the panes count, which a brief listing does not show.
+    if not context.may_look or context.root.verdict().state == RootState.COPY:
         return {}
     return {server: context.tmux(server).ask_briefly() for server in context.registry.servers()}
 

@@ -27,6 +27,7 @@ from mam.app.sessions import left_running, worktree
 from mam.core.errors import Damaged, MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
+from mam.core.root_state import RootState
 from mam.core.session_row import Status, is_running
 from mam.core.sizes import short_size
 from mam.core.times import short_age, stamp
@@ -60,16 +61,19 @@ def doctor(context: Context) -> list[Finding]:
         # Another user could have written the rest.
         report.run(_roots)
         return report.findings
-    is_ours = True
+    checks: tuple[Callable[[Context], Iterator[Finding]], ...] = _CHECKS
     try:
         refusal = context.root.refusal()
-        is_ours = context.root.verdict().is_ours
+        verdict = context.root.verdict()
+        if verdict.state not in (RootState.NEW, RootState.KNOWN):
+            # What helps the sessions is refused before the root is mended.
+            checks = _CHECKS_OF_COPY if verdict.is_ours else (_space, _roots)
     except Damaged as error:
         report.add_damage(error)
     else:
         if refusal is not None:
             report.findings.append(finding("root", False, refusal.message, refusal.hint))
-    for check in _CHECKS if is_ours else (_space, _roots):
+    for check in checks:
         report.run(check)
     return report.ended()
 
@@ -625,3 +629,4 @@ _CHECKS = (
     _broker,
     _roots,
 )
+_CHECKS_OF_COPY = (_tmux, _settings, _state, _space, _database, _roots)

@@ -16,6 +16,7 @@ from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions.resume_checks import CHECKS, ResumeChecks, as_after_its_end, fork_origin
 from mam.core.errors import InvalidSettings, MamError, Refused
 from mam.core.resume_choice import CACHE, WORKSPACE
+from mam.core.root_state import RootState
 from mam.core.session_row import Status, is_running, own_id
 
 TYPE_CHECKING = False
@@ -94,7 +95,7 @@ def drill(
 
     Archived sessions are checked only by name: somebody has put them away.
     """
-    context.require_own_root()
+    refuse_in_copy(context)
     problem = None
     try:
         context.settings()
@@ -104,6 +105,13 @@ def drill(
     view = context.view_to_show()
     rows = chosen_rows(view, targets, agent)
     return document_of(context, view, check_sessions(context, caller, view, rows), problem)
+
+
+def refuse_in_copy(context: Context) -> None:
+    """Raise RootRefused in a root of somebody else, and in a copy: its conversations are of the original."""
+    context.require_own_root()
+    if context.root.verdict().state == RootState.COPY:
+        context.root.check()
 
 
 def chosen_rows(view: View, targets: Sequence[str], agent: str | None) -> list[Row]:

@@ -26,6 +26,7 @@ from mam.app.sessions.drill import (
     chosen_rows,
     document_of,
     last_messages,
+    refuse_in_copy,
 )
 from mam.app.sessions.forget import forget
 from mam.app.sessions.stop import stop
@@ -76,7 +77,7 @@ def drill_run(
 
     What cannot be removed at once is left to recovery, which the caller runs afterwards.
     """
-    context.require_own_root()
+    refuse_in_copy(context)
     # Nothing is started with settings that are not valid.
     context.settings()
     view = context.view_to_show()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.core.errors import Broken, MamError
+from mam.core.errors import Broken, MamError, RootRefused
 from mam.surfaces.cli import output
 
 TYPE_CHECKING = False
@@ -50,6 +50,7 @@ class _Batch:
         self.waiting = list(enumerate(names))[::-1]
         self.results: list[dict[str, Any]] = [{"target": name} for name in names]
         self.codes = [Broken.exit_code] * len(names)
+        self.said_of_root: set[str] = set()
 
     def run(self) -> tuple[list[dict[str, Any]], list[int]]:
         """Work on all sessions; after Ctrl-C no further session begins."""
@@ -99,8 +100,14 @@ class _Batch:
         self.codes[at] = mam_error.exit_code
         with self.lock:
             self.call.clear_progress()
-            if not self.call.as_json:
+            if self.call.as_json:
+                return
+            if not isinstance(mam_error, RootRefused):
                 output.print_error(_named(mam_error, name))
+            elif mam_error.message not in self.said_of_root:
+                # It is not about one session.
+                self.said_of_root.add(mam_error.message)
+                output.print_error(mam_error)
 
 
 def _named(error: MamError, name: str) -> MamError:

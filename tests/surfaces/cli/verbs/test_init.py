@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 
@@ -113,3 +114,19 @@ def test_a_way_that_does_not_fit_names_the_one_that_does(run, foreign) -> None:
     assert answer.error["message"].startswith("mam init --new does not help here: your mam did not make")
     assert "mam init --trust takes it in" in answer.error["hint"]
     assert answer.code == 1
+
+
+def test_a_refused_root_is_named_once_for_many_sessions(run, workspace, tmp_path, monkeypatch) -> None:
+    for name in ("one", "two", "three"):
+        assert run("create", "--agent", "sleep", "--session", name, "--", "1000").code == 0
+    place = tmp_path / "copy"
+    copy_root(workspace, place)
+    monkeypatch.chdir(place)
+    answer = run("stop", "--all")
+    assert answer.code == 1
+    refusals = [
+        line for line in answer.err.splitlines() if line.startswith("mam: ") and "warning" not in line
+    ]
+    assert refusals == [f"mam: {place} is a copy of {workspace}, which is still there"]
+    results = json.loads(run("stop", "--all", "--json").out)["results"]
+    assert [result["error"]["code"] for result in results] == ["root_copy"] * 3
