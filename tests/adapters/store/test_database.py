@@ -10,6 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.adapters.store.making import FIRST, NOON, Store, check_invariants, new_row
@@ -467,3 +468,21 @@ def test_e6_a_full_disk_without_space_for_the_index_can_be_read(tmp_path, monkey
         reader.close()
     finally:
         writer.close()
+
+
+def test_a_read_only_file_system_is_named_with_its_mount(tmp_path, monkeypatch) -> None:
+    """Its owner and mode are right, and say nothing."""
+    path = str(tmp_path / "state.db")
+    refused = OSError(errno.EACCES, "refused", path)
+    assert database.translate_os(refused, path).hint == "check the owner and mode of its folder"
+    facts = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(f_flag=facts.f_flag | os.ST_RDONLY))
+    monkeypatch.setattr(os.path, "ismount", lambda folder: folder == str(tmp_path.parent))
+    locked = sqlite3.OperationalError("attempt to write a readonly database")
+    for error in (
+        database.translate_os(OSError(errno.EROFS, "no", path), path),
+        database.translate(locked, path),
+    ):
+        assert isinstance(error, ReadOnly)
+        assert error.message.endswith("its file system is mounted read-only (EROFS)")
+        assert error.hint == f"mount it for writing, and repeat: mount -o remount,rw {tmp_path.parent}"

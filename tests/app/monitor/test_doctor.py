@@ -81,7 +81,9 @@ def test_a_damaged_user_state_is_one_row_of_the_table(fleet, workspace) -> None:
 @pytest.mark.parametrize(("free", "ok", "said"), [(15 << 20, False, "15.0 MiB"), (3 << 30, True, "3.0 GiB")])
 def test_e2_little_free_space_is_a_problem(fleet, monkeypatch, free, ok, said) -> None:
     fleet.init()
-    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_bavail=free >> 12, f_frsize=4096))
+    monkeypatch.setattr(
+        os, "statvfs", lambda _path: SimpleNamespace(f_flag=0, f_bavail=free >> 12, f_frsize=4096)
+    )
     found = checks(fleet, "space")
     assert {entry["ok"] for entry in found} == {ok}
     assert all(entry["message"].startswith(f"{said} are free on") for entry in found)

@@ -516,7 +516,7 @@ def translate(error: sqlite3.Error, path: str) -> MamError:
     if code.startswith(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")) or "disk is full" in text:
         return DiskFull(f"no space left to write {path}", hint="free some space and repeat the command")
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or "readonly" in text:
-        return ReadOnly(f"{path} cannot be opened for writing", hint="check the owner and mode of its folder")
+        return _read_only(path, f"{path} cannot be opened for writing")
     if code.startswith("SQLITE_IOERR"):
         return Unwritable(f"{path}: {text}", hint="check the disk; mam doctor says more")
     if isinstance(error, sqlite3.DatabaseError) and code.startswith(
@@ -548,9 +548,33 @@ def translate_os(error: OSError, path: str) -> MamError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"no space left to write {name}", hint="free some space and repeat the command")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return ReadOnly(f"{name} cannot be written or read", hint="check the owner and mode of its folder")
+        return _read_only(str(name), f"{name} cannot be written or read")
     kind = Unwritable if error.errno == errno.EIO else Unavailable
     return kind(f"{name}: {error.strerror or error}", hint="look at that folder; mam doctor says more")
+
+
+def _read_only(path: str, problem: str) -> ReadOnly:
+    way = way_to_mount(path)
+    if way is None:
+        return ReadOnly(problem, hint="check the owner and mode of its folder")
+    return ReadOnly(f"{problem}: its file system is mounted read-only (EROFS)", hint=way)
+
+
+def way_to_mount(path: str) -> str | None:
+    """Return how the file system of a path becomes writable; None if it is not mounted read-only."""
+    folder = os.path.realpath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    try:
+        if not os.statvfs(folder).f_flag & os.ST_RDONLY:
+            return None
+    except OSError:
+        return None
+    from shlex import quote
+
+    while not os.path.ismount(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return f"mount it for writing, and repeat: mount -o remount,rw {quote(folder)}"
 
 
 def _is_foreign(connection: sqlite3.Connection) -> bool:

@@ -214,7 +214,10 @@ def _state(context: Context) -> Iterator[Finding]:
             "root", writable, f"{context.paths.root} {description}", "use a directory that you may write"
         )
         return
-    yield finding("writable", os.access(folder, os.W_OK), folder, f"check the owner and mode of {folder}")
+    mount = database.way_to_mount(folder)
+    message = folder if mount is None else f"{folder} is on a file system that is mounted read-only"
+    is_writable = mount is None and os.access(folder, os.W_OK)
+    yield finding("writable", is_writable, message, mount or f"check the owner and mode of {folder}")
     facts = os.stat(folder)
     closed = not facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     yield finding("mode", closed, f"{folder} is {stat.S_IMODE(facts.st_mode):o}", f"chmod 700 {folder}")
