@@ -592,15 +592,19 @@ def _roots(context: Context) -> Iterator[Finding]:
     if problem := context.user_state.former_problem():
         message = f"the user state of mam 0.1 was not taken over: {problem}"
         yield finding("user state", None, message, "mam init --trust takes in a root that counts as foreign")
+    lost = []
     for root, registry in context.user_state.roots():
         if root == context.paths.root or os.path.exists(registry):
             continue
         # Without a copy nothing can be done. The resident removes copies that have grown old.
         if copies := lost_roots.copies_of(context, registry):
-            age = short_age(context.now() - copies[0].made_at)
-            message = f"the state of {root} is gone; the newest copy of it was made {age} ago"
-            mend = f"{lost_roots.way_to_restore(root)}, if you want it back"
-            yield finding("known root", None, message, mend)
+            made_at = stamp(copies[0].made_at)
+            lost.append({"root": root, "copy_made_at": made_at, "mend": lost_roots.way_to_restore(root)})
+    if lost:
+        roots = "state of 1 other root is" if len(lost) == 1 else f"states of {len(lost)} other roots are"
+        message = f"the {roots} gone, and copies are kept for the time of keep_jobs"
+        mend = "mam doctor --json names each, with the command that brings it back"
+        yield {**finding("known roots", None, message, mend), "roots": lost}
 
 
 def _server_option(server: str) -> str:

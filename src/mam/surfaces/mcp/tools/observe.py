@@ -142,7 +142,12 @@ def list_surfaces(call: ToolCall) -> Surfaces:
 def control_health(call: ToolCall) -> Health:
     """Check tmux, the registry and the agents' programs; `mend` says how to mend what is wrong."""
     checks = [
-        {**check, "mend": in_tools(check["mend"], guarded_tools) if check["mend"] else check["mend"]}
+        {
+            "check": check["check"],
+            "ok": check["ok"],
+            "message": check["message"],
+            "mend": in_tools(check["mend"], guarded_tools) if check["mend"] else check["mend"],
+        }
         for check in call.fleet.monitor.doctor()
     ]
     return {
