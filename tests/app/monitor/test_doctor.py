@@ -140,3 +140,14 @@ def test_sessions_whose_death_is_recorded_are_named(fleet, hands_on, until) -> N
     assert fleet.sessions.resumable() == ["one"]
     fleet.sessions.resume("one")
     assert checks(fleet, "ended") == []
+
+
+def test_a_wrong_setting_is_filed_under_settings_with_a_way_out(fleet, workspace) -> None:
+    session = fleet.sessions.create("sleep", name="one", args=["1000"])
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    (workspace / "mam.toml").write_text('keep_log = "1h"\n', encoding="utf-8")
+    with mam.open(str(workspace)) as again:
+        bad = {entry["check"]: entry for entry in again.monitor.doctor() if entry["ok"] is False}
+    assert set(bad) == {"settings", "session one"}, "the other checks are made all the same"
+    assert "'keep_log' cannot be '1h'" in bad["settings"]["message"]
+    assert bad["settings"]["mend"].startswith("correct or remove that line")

@@ -80,3 +80,14 @@ def test_those_of_the_help_texts(run, one) -> None:
     assert run("stop", "one").code == 0
     assert run("wait", "one", "--for", "idle", "--timeout", "1").code == 2
     assert run("interrupt", "one").code == 2
+
+
+def test_a_wrong_setting_does_not_hide_that_there_is_no_such_session(run, workspace, monkeypatch) -> None:
+    run("init")
+    # The setting tmux_server would count.
+    monkeypatch.delenv("TMUX_SERVER_NAME")
+    (workspace / "mam.toml").write_text('keep_log = "1h"\n', encoding="utf-8")
+    for verb in (["stop"], ["read"], ["send", "nobody", "hello"]):
+        answer = run(*verb, *(["nobody"] if len(verb) == 1 else []))
+        assert answer.code == 1
+        assert "no session 'nobody'" in answer.err

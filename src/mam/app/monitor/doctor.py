@@ -24,7 +24,7 @@ from mam.app.observation import lost_roots
 from mam.app.observation.conversations import way_to_continue
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.app.sessions import left_running, worktree
-from mam.core.errors import Damaged, MamError
+from mam.core.errors import Damaged, InvalidSettings, MamError
 from mam.core.liveness_values import Liveness
 from mam.core.root_mark import is_same_root
 from mam.core.root_state import RootState
@@ -73,8 +73,11 @@ def doctor(context: Context) -> list[Finding]:
     else:
         if refusal is not None:
             report.findings.append(finding("root", False, refusal.message, refusal.hint))
+    has_settings = _settings in checks and report.take_settings()
     for check in checks:
-        report.run(check)
+        # With settings that are not valid no resident can be started.
+        if has_settings or check not in (_settings, _resident):
+            report.run(check)
     return report.ended()
 
 
@@ -101,6 +104,20 @@ class _Report:
                 self.add_damage(error, name)
         except MamError as error:
             self._add(finding(name, False, error.message, error.hint))
+
+    def take_settings(self) -> bool:
+        """Return whether the settings are valid. If not, the other checks go on with the default ones."""
+        try:
+            self.context.settings()
+        except InvalidSettings as error:
+            mend = error.hint or "correct or remove that line; docs/settings.md says what each setting takes"
+            self._add(finding("settings", False, error.message, mend))
+            self.context = self.context.with_default_settings()
+            return False
+        except MamError:
+            # Whichever check needs them says what is wrong.
+            return True
+        return True
 
     def add_damage(self, error: Damaged, check: str = "root") -> None:
         """Add the row of a damaged database, of the root or of the user state."""

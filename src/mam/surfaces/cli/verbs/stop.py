@@ -79,7 +79,13 @@ def _hint(fleet: Fleet, name: str, tmux_server: str | None) -> str | None:
     """Return how to stop a tmux session of this name that has no row; None if there is no such session."""
     from shlex import quote
 
-    found = fleet.sessions.find_unregistered(name, tmux_server=tmux_server)
+    from mam.core.errors import InvalidSettings
+
+    try:
+        found = fleet.sessions.find_unregistered(name, tmux_server=tmux_server)
+    except InvalidSettings:
+        # The error of the caller is another one: there is no such session.
+        return None
     if not found:
         return None
     if found[0]["agent_of"] is not None:
