@@ -523,3 +523,38 @@ def test_e3_an_older_mam_starts_no_resident_where_a_newer_one_was(
         # Somebody goes back: the newer mam is not installed any more.
         monkeypatch.setattr(contexts, "THIS_MAM", ThisMam(mam.__version__, newer.package))
         assert resident_start_and_lock.newer_mam(own._access.context) is None
+
+
+@pytest.mark.parametrize("way", ["new", "trust"])
+def test_a_root_that_is_taken_in_or_begun_anew_has_a_resident_for_its_live_agents(
+    fleet, workspace, tmp_path, monkeypatch, until, way
+) -> None:
+    fleet.sessions.create("practice", name="one", args=QUICK)
+    fleet.close()
+    if way == "new":
+        shutil.rmtree(workspace / ".mam")
+    else:
+        monkeypatch.setenv("MAM_STATE_HOME", str(tmp_path / "other"))
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        assert (own.init_new() if way == "new" else own.init_trust())["changed"]
+        until(lambda: state_of(own)["state"] == "running")
+        assert check_of(own)["ok"] is True
+        own.sessions.stop("one", force=True)
+
+
+def test_the_first_resident_of_a_root_that_is_being_started_was_not_killed(fleet, workspace) -> None:
+    """Also after `mam init --new`, which gives the root another id and so an empty log."""
+    fleet.sessions.create("practice", name="one", args=QUICK)
+    use_residents(workspace)
+    with mam.open(str(workspace)) as own:
+        context, now = own._access.context, own._access.context.now()
+        resources = contexts.Resources(context.paths, context.environ, lambda: now)
+        assert resources.user_state.begin_resident_start(context.root_id)
+        resources.close()
+        # The pause after a first start is shorter than this one takes to begin.
+        own._access.context = context = context.replace(clock=lambda: now + 2)
+        resident_start_and_lock.resident_log(context).prepare()
+        state = state_of(own)
+        assert (state["state"], state["reason"]) == ("down", None)
+        assert check_of(own)["message"] == "one is being started"

@@ -170,6 +170,7 @@ class Fleet:
             # The task of a job goes out with its job.
             jobs = self.jobs.release()
             document["released"] = {"jobs": jobs, "messages": self.messages.release()}
+        self._access.start_resident()
         return document
 
     def init_copy(self) -> Document:
@@ -180,7 +181,9 @@ class Fleet:
         from mam.app.roots.init_trust import make_own
 
         self._access.check("Fleet.init_copy")
-        return make_own(self._access.context, self._access.caller)
+        document = make_own(self._access.context, self._access.caller)
+        self._access.start_resident()
+        return document
 
     def init_take_over(self) -> Document:
         """Change a root from here that another machine or container has changed, and has left for a while.
@@ -191,7 +194,9 @@ class Fleet:
         from mam.app.roots.init_take_over import take_over
 
         self._access.check("Fleet.init_take_over")
-        return take_over(self._access.context, self._access.caller)
+        document = take_over(self._access.context, self._access.caller)
+        self._access.start_resident()
+        return document
 
     def init_new(self) -> Document:
         """Begin anew in a root whose state is gone; `panes` are live agents that `sessions.adopt` takes back.
@@ -201,7 +206,9 @@ class Fleet:
         from mam.app.roots.init_new import begin_anew
 
         self._access.check("Fleet.init_new")
-        return begin_anew(self._access.context, self._access.caller)
+        document = begin_anew(self._access.context, self._access.caller)
+        self._access.start_resident()
+        return document
 
     def restore(
         self, file: str | None = None, *, is_confirmed: bool = False, dry_run: bool = False

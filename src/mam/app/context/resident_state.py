@@ -61,9 +61,9 @@ def _down(context: Context) -> dict[str, Any]:
     starts = context.user_state.resident_starts(context.root.verdict().id)
     is_resting = starts is not None and starts.is_resting(context.now())
     next_at = _stamp(starts.next_at) if starts is not None and is_resting else None
-    if starts is not None and is_resting and _is_being_started(context, starts.at):
-        return _document(DOWN, next_start_at=next_at)
     words = _last_words(context)
+    if starts is not None and _is_being_started(context, starts.at, words):
+        return _document(DOWN, next_start_at=next_at)
     if words is None and starts is None:
         return _document(DOWN, reason="none has been started yet")
     failed = (
@@ -72,9 +72,13 @@ def _down(context: Context) -> dict[str, Any]:
     return _document(DOWN, reason=failed + (words or _KILLED), next_start_at=next_at)
 
 
-def _is_being_started(context: Context, since: float) -> bool:
-    """Tell whether the resident that was started last has still to write its first line."""
-    return context.now() - since < _START_SECONDS and residents.resident_log(context).changed_at() < since
+def _is_being_started(context: Context, since: float, words: str | None) -> bool:
+    """Tell whether the resident that was started last has still to write its first line.
+
+    Whoever starts the first one of a root makes an empty log, which is no word of any.
+    """
+    is_silent = words is None or residents.resident_log(context).changed_at() < since
+    return is_silent and 0 <= context.now() - since < _START_SECONDS
 
 
 def _last_words(context: Context) -> str | None:
