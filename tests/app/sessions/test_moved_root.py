@@ -1,6 +1,8 @@
 """A moved root: the rows name the former folder, and a link there makes every conversation come back."""
 
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -145,3 +147,17 @@ def test_a_workspace_that_the_root_does_not_have_is_only_gone(fleet, workspace) 
     mends = {entry["check"]: entry["mend"] for entry in fleet.monitor.doctor() if entry["ok"] is False}
     assert "forget" not in mends["session one"]
     assert "mam forget two" in mends["session two"]
+
+
+def test_a_restored_root_knows_where_it_has_been(moved, workspace) -> None:
+    moved.init()
+    moved.monitor.backup()
+    for name in ("one", "api"):
+        moved.sessions.stop(name, force=True)
+    moved.close()
+    shutil.rmtree(Path(moved.root) / ".mam")
+    stands_at_the_former_path(workspace, "a directory")
+    with mam.open(moved.root) as restored:
+        restored.restore()
+        with pytest.raises(InvalidPath, match="is another directory now"):
+            restored.sessions.resume("off")

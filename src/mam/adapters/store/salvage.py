@@ -822,6 +822,8 @@ _META_CHECKS: dict[str, Callable[[Any], object]] = {
     "incarnation": lambda value: isinstance(value, str) and _HEX.match(value),
     "identities": lambda value: isinstance(value, dict) and checked_copy.are_identities(value),
     "extra": lambda value: isinstance(value, dict),
+    "places": lambda value: isinstance(value, list) and all(isinstance(place, str) for place in value),
+    "place_inodes": lambda value: isinstance(value, dict),
     "servers": lambda value: isinstance(value, list) and all(_is_server(name) for name in value),
 }
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _KEY = "places"
 # The inodes of the folder at each place, and of the state in it.
 _INODES = "place_inodes"
+# What a restore of the same root takes over from a copy.
+KEYS = (_KEY, _INODES)
 _MOST = 8
 
 

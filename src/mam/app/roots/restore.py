@@ -24,7 +24,7 @@ from mam.adapters.store.intents import Intent
 from mam.adapters.store.root_identity import ID, has_content
 from mam.adapters.store.tables import jobs, messages, teams
 from mam.adapters.system import process
-from mam.app.context import claims, resident_start_and_lock
+from mam.app.context import claims, former_places, resident_start_and_lock
 from mam.app.context.authority import require_person
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import lost_files
@@ -352,6 +352,15 @@ class _Restore(StateRebuild):
         if os.path.lexists(self.replacement.former.state):
             self.replacement.copy_files()
 
+    def _keep_places(self, transaction: Transaction) -> None:
+        """Take over where the root has been: the rows of a moved root name its former folder."""
+        if self.source is None or not self.is_same:
+            return
+        recorded = database.read_meta(self.source.connection, self.source.path, former_places.KEYS)
+        for key, value in recorded.items():
+            if transaction.meta(key) is None:
+                transaction.set_meta(key, value)
+
     def fill(self, target: sqlite3.Connection) -> None:
         """Fill the new database with what is left, or with the copy, and put it to rest."""
         context, source = self.context, self.source
@@ -370,6 +379,7 @@ class _Restore(StateRebuild):
                 self.report = checked_copy.copy_rows(source.connection, target, self._job_facts(source))
             self.note_file(transaction, with_rows=not self.goes_back)
             transaction.set_meta(ID, self.root_id)
+            self._keep_places(transaction)
             former = context.registry.peek(_incarnation, None) if self.here.is_sound else None
             of_copy = source.incarnation if source is not None else None
             self.done["incarnation"] = incarnation.renew(transaction, former, of_copy)
