@@ -48,10 +48,11 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
 
 def _way_to_what_was_said(context: Context, row: Row) -> str:
     """Return what shows the conversation, if its record can be read, and how the session goes on."""
-    from mam.app.observation.transcript import usage
+    from mam.app.observation.transcript import usage_and_last_words
 
     way = _way_to_continue(context, row)
-    if usage(context, row) is None:
+    (facts,) = usage_and_last_words(context, [row])
+    if facts["usage"] is None:
         return way
     return f"mam read {row['name']} --parsed shows what was said; {way}"
 
