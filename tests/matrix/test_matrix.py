@@ -52,15 +52,17 @@ def test_the_verbs_answer_what_the_table_says(row, request, quick_path, tmux_ser
     needed = {name: request.getfixturevalue(name) for name, is_needed in parts.items() if is_needed}
     world = World(quick_path, tmux_server, fault.args, **needed)
     failures = []
-    goes_on = False
+    # The state that the last verb began in, and only looked at.
+    arranged: object = None
     try:
         for verb in filter(row.is_tried_here, ALL):
-            cell = row.cell(verb)
+            cell, tried = row.cell(verb), VERBS[verb]
             try:
-                try_cell(world, fault, VERBS[verb], cell, goes_on=goes_on and VERBS[verb].is_look)
-                goes_on = VERBS[verb].is_look
+                goes_on = tried.is_look and tried.arrange is arranged
+                try_cell(world, fault, tried, cell, goes_on=goes_on)
+                arranged = tried.arrange if tried.is_look else None
             except Exception as error:
-                goes_on = False
+                arranged = None
                 place = traceback.extract_tb(error.__traceback__)[-1]
                 failures.append(f"{verb}: {cell}\n    {type(error).__name__} {error} ({place.name})")
     finally:

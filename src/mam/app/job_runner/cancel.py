@@ -58,9 +58,10 @@ def cancel(
         from mam.app.job_runner.check import end_script
 
         end_script(job)
-    session_id = job.session_id or _started_session(context, job_id)
-    if (stop or runs_command(job.data)) and changed and session_id:
-        _stop(context, caller, session_id, detail)
+    if (stop or runs_command(job.data)) and changed:
+        session_id = job.session_id or _started_session(context, job_id)
+        if session_id:
+            _stop(context, caller, session_id, detail)
     return document(context, job_id), changed
 
 

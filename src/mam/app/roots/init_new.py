@@ -10,8 +10,7 @@ from mam.adapters.store.root_identity import has_content
 from mam.app.context import claims, resident_start_and_lock
 from mam.app.context.authority import require_person
 from mam.app.roots.init_option_in_other_state import answer_in_other_state
-from mam.app.sessions.adopt import has_lost_record
-from mam.app.sessions.pane_marks import live_panes
+from mam.app.sessions.pane_marks import has_lost_record, live_panes
 from mam.core.root_mark import directory_of
 from mam.core.root_state import RootState
 

@@ -10,9 +10,10 @@ from mam.adapters.system import process
 from mam.app.context import claims, resident_start_and_lock
 from mam.app.sessions import row_trust
 from mam.app.sessions.launch import pane_record
+from mam.app.sessions.pane_marks import has_lost_record
 from mam.core import names, session_transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
-from mam.core.root_mark import directory_of, id_of, is_same_root
+from mam.core.root_mark import directory_of
 from mam.core.session_row import Status, merged
 from mam.core.times import stamp
 
@@ -171,18 +172,6 @@ def _find_pane(
         way = f"go to that session: cd {quote(root)}" if os.path.isdir(root) else None
         raise NotAllowed(f"pane {panes[0].id} is a session of {root} already", hint=way)
     return panes[0]
-
-
-def has_lost_record(context: Context, pane: Pane) -> bool:
-    """Tell whether no registry has the session that a pane is marked with.
-
-    The state of its root was deleted, such as by `git clean`, and the root was made anew.
-    """
-    if is_same_root(pane.root, context.root_mark):
-        return context.registry.view().by_id(pane.mark) is None
-    root_id = id_of(pane.root)
-    known = context.user_state.root_by_id(root_id)
-    return root_id is not None and (known is None or known.is_lost)
 
 
 def _command(pane: Pane, kind: str) -> list[str]:

@@ -8,7 +8,7 @@ import stat
 from mam.adapters.system import process
 from mam.app.context.liveness import identity_of
 from mam.core.errors import TerminalsDown
-from mam.core.root_mark import id_of
+from mam.core.root_mark import id_of, is_same_root
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -56,3 +56,15 @@ def is_own_server(server: str) -> bool:
     except OSError:
         return False
     return stat.S_ISSOCK(facts.st_mode) and facts.st_uid == os.geteuid()
+
+
+def has_lost_record(context: Context, pane: Pane) -> bool:
+    """Tell whether no registry has the session that a pane is marked with.
+
+    The state of its root was deleted, such as by `git clean`, and the root was made anew.
+    """
+    if is_same_root(pane.root, context.root_mark):
+        return context.registry.view().by_id(pane.mark) is None
+    root_id = id_of(pane.root)
+    known = context.user_state.root_by_id(root_id)
+    return root_id is not None and (known is None or known.is_lost)

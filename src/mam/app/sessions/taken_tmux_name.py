@@ -6,7 +6,7 @@ import os
 from shlex import quote
 
 from mam.adapters.system import process
-from mam.app.sessions.adopt import has_lost_record
+from mam.app.sessions.pane_marks import has_lost_record
 from mam.core import names
 from mam.core.errors import MamError, NameTaken
 from mam.core.root_mark import directory_of, id_of, is_same_root
