@@ -74,6 +74,7 @@ TRIED: dict[str, list[str]] = {
     "test_files.py": [
         "app.context.settings",
         "app.observation.prices",
+        "app.sessions.worktree",
         "core.command_end",
         "core.times",
         "adapters.store.files.job_files",

@@ -47,6 +47,7 @@ from mam.app.context.context import Context
 from mam.app.context.settings import load_settings
 from mam.app.monitor import backup_removal
 from mam.app.observation import prices
+from mam.app.sessions import worktree
 from mam.core import (
     command_end,
     command_template,
@@ -344,6 +345,23 @@ def test_a_preset_of_any_name_is_found_or_refused(text):
     if "\0" not in text:
         found = oracle.read(team_presets.load, text, os.environ)
         assert isinstance(found, TeamPlan if text in {path.stem for path in PRESETS} else MamError)
+
+
+@examples(80)
+@given(note=json_texts([{"registry": "/elsewhere/.hermes/agent-sessions.yaml", "session": "s_00000001"}]))
+@example(note=b"[" * DEPTH)
+@example(note=b"null")
+def test_the_note_of_a_worktree_is_of_another_root_or_not(root, note):
+    """git keeps the note beside the worktree, where every program can write."""
+
+    class Worktrees:
+        """Stands in for git, and has this note."""
+
+        def signature(self, _path: str) -> str:
+            return note.decode("utf-8", "replace")
+
+    is_of_another = oracle.read(worktree._is_of_another_root, root.context, Worktrees(), str(root.folder))
+    assert isinstance(is_of_another, bool)
 
 
 ENDS = [

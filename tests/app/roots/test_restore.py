@@ -588,7 +588,7 @@ def test_the_name_of_a_tmux_session_whose_row_has_another_is_not_lost(
     again = reopened()
     again.restore()
     assert tmux_names(tmux_server) == {session.id: "qx"}
-    with pytest.raises(NameTaken, match="in which the session 'q' is") as refused:
+    with pytest.raises(NameTaken, match="with the pane of 'q'") as refused:
         again.sessions.create("sleep", name="qx", args=["1000"])
     assert "mam rename q qx" in refused.value.hint
     assert again.sessions.rename("q", "qx").id == session.id
