@@ -144,7 +144,10 @@ def check_invariants(store: Store) -> None:
         assert row["status"] in STATUSES
         assert list(row) == list(with_all_fields(row))
     shown = file_rows(store.yaml)
-    assert [with_all_fields(row) for row in shown] == list(rows.values())
+    # A row of another program gets its id in the file with its first change.
+    ids = [row.get("id") or session_id for row, session_id in zip(shown, rows, strict=True)]
+    complete = [with_all_fields(row, session_id) for row, session_id in zip(shown, ids, strict=True)]
+    assert complete == list(rows.values())
     plain = yaml.load(store.yaml.read_text(encoding="utf-8"), yaml_text.Loader)  # noqa: TID251
     assert [row["id"] for row in plain["tmux_sessions"] or []] == list(rows)
     assert not store.strays(), store.strays()

@@ -83,7 +83,7 @@ _FLAGS = ("--force", "--json", "--worktree")
 _WITH_VALUE = {"--", *(option for entry in TOOLS.values() if entry for option in entry[2])} - {*_FLAGS}
 _ANSWERS = ("allow", "deny")
 # Words that follow a verb and are not the name of a session or the id of a job.
-PROSE = ("or", "and", "first", "has", "shows", "says", "ends", "starts", "tells")
+PROSE = ("or", "and", "first", "has", "shows", "says", "ends", "starts", "tells", "renames")
 _COMMAND = re.compile(
     rf"(?<![\w/`-])mam ({'|'.join(sorted(RIGHTS, key=len, reverse=True))})(?![\w-])"
     # What a command of another program contains is not mam's.
@@ -128,7 +128,9 @@ def in_tools(
 def _words(hint: str, start: int, verb: str) -> tuple[list[str], int]:
     """Return the words after a verb that belong to the command, and where they end; prose follows."""
     tool = TOOLS[verb]
-    may_be_name = verb in _NAMED or (tool is not None and bool(tool[1]))
+    names_left = 1 if verb in _NAMED or (tool is not None and tool[1]) else 0
+    if verb == "rename":
+        names_left = 2
     may_be_value = False
     words: list[str] = []
     end = start
@@ -138,8 +140,8 @@ def _words(hint: str, start: int, verb: str) -> tuple[list[str], int]:
             may_be_value = word in _WITH_VALUE
         elif may_be_value:
             may_be_value = False
-        elif may_be_name and word not in PROSE:
-            may_be_name = False
+        elif names_left and word not in PROSE:
+            names_left -= 1
         elif not (word.isupper() or word == "…" or (verb == "answer" and word in _ANSWERS)):
             break
         words.append(word)
