@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mam.core.dialog import DialogWords, fingerprint, headline, summary
+from mam.core.dialog import DialogWords, fingerprint, summary
 
 CLAUDE = DialogWords(
     "permission",
@@ -37,35 +37,31 @@ TRUST = DialogWords(
 
 
 @pytest.mark.parametrize(
-    ("words", "title", "command", "question", "shown"),
+    ("words", "title", "command", "question"),
     [
-        (CLAUDE, "Bash command", "touch made-by-tool", "Do you want to proceed?", "touch made-by-tool"),
+        (CLAUDE, "Bash command", "touch made-by-tool", "Do you want to proceed?"),
         (
             CODEX,
             "Would you like to run the following command?",
             "touch made-by-tool",
             "Would you like to run the following command?",
-            "touch made-by-tool",
         ),
         (
             GEMINI,
             "Allow execution of [Shell]?",
             "touch made-by-tool",
             "Allow execution of [Shell]?",
-            "touch made-by-tool",
         ),
-        (OPENCODE, "Permission required", "touch made-by-tool", None, "touch made-by-tool"),
-        (QUESTION, "Color", None, "Which color?", "Which color?"),
-        (TRUST, "Accessing workspace:", None, "Is this a project you trust?", "Accessing workspace:"),
-        (DialogWords("login", "", []), None, None, None, "login"),
-        (DialogWords("permission", "1. Yes", ["Yes"]), None, None, None, "permission"),
+        (OPENCODE, "Permission required", "touch made-by-tool", None),
+        (QUESTION, "Color", None, "Which color?"),
+        (TRUST, "Accessing workspace:", None, "Is this a project you trust?"),
+        (DialogWords("login", "", []), None, None, None),
+        (DialogWords("permission", "1. Yes", ["Yes"]), None, None, None),
     ],
     ids=["claude", "codex", "gemini", "opencode", "question", "trust", "no words", "only options"],
 )
-def test_what_a_dialog_asks(words, title, command, question, shown) -> None:
-    facts = summary(words)
-    assert facts == {"title": title, "command": command, "question": question}
-    assert headline({"dialog": words.name, **facts}) == shown
+def test_what_a_dialog_asks(words, title, command, question) -> None:
+    assert summary(words) == {"title": title, "command": command, "question": question}
 
 
 def test_a_fingerprint_is_of_one_opening_of_one_dialog_of_one_session() -> None:

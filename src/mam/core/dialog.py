@@ -5,7 +5,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 # The shortest part of a fingerprint that names a dialog.
 SHORTEST_EXPECTED = 8
@@ -24,13 +23,9 @@ class DialogWords:
         self.text = text
         self.options = list(options)
 
-    def are_of(self, record: dict[str, Any]) -> bool:
-        """Tell whether a record has the same words."""
-        return (record.get("name"), record.get("text"), record.get("options")) == (
-            self.name,
-            self.text,
-            self.options,
-        )
+    def are(self, other: DialogWords) -> bool:
+        """Tell whether these are the words of another one."""
+        return (self.name, self.text, self.options) == (other.name, other.text, other.options)
 
 
 def fingerprint(session_id: str, launch: str, episode: str, words: DialogWords) -> str:
@@ -62,15 +57,6 @@ def summary(words: DialogWords) -> dict[str, str | None]:
         "command": command.removeprefix("$ ")[:_LONGEST_LINE].strip() if command else None,
         "question": _plain(question),
     }
-
-
-def headline(asks: dict[str, Any]) -> str:
-    """Return in one line what a dialog asks, the most telling words first."""
-    if asks.get("command"):
-        return str(asks["command"])
-    if asks.get("dialog") == "question" and asks.get("question"):
-        return str(asks["question"])
-    return str(asks.get("title") or asks.get("question") or asks.get("dialog") or "")
 
 
 def _lines_above_options(words: DialogWords) -> list[str]:

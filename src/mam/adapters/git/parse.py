@@ -66,8 +66,28 @@ class Status(NamedTuple):
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}
 
 
+def status_arguments(untracked: str) -> tuple[str, ...]:
+    """Return the arguments of git whose answer `status` reads; `untracked` is `all`, or `normal` for folders.
+
+    They override the user's settings, which may hide files. Submodules are compared by their commit, because
+    git would run the programs of their settings in them. A renamed file counts as two, because looking for
+    renames reads files.
+    """
+    return (
+        "--no-optional-locks",
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--branch",
+        "--no-ahead-behind",
+        "--no-renames",
+        f"--untracked-files={untracked}",
+        "--ignore-submodules=dirty",
+    )
+
+
 def status(answer: bytes) -> Status:
-    """Return the status in the output of `status --porcelain=v2 -z --branch --no-renames`."""
+    """Return the status in the answer of git to `status_arguments`."""
     headers = {"branch.oid": "(initial)", "branch.head": "(detached)"}
     changes = []
     for line in map(os.fsdecode, answer.split(b"\0")):

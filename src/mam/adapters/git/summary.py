@@ -22,19 +22,6 @@ MOST_FILES = 1000
 _MOST_BYTES = 1 << 20
 _LONGEST_BRANCH = 250
 _COMMIT_DIGITS = 7
-# The options override the user's settings. Submodules are compared by their commit, and git runs nothing in
-# them. A renamed file counts as two, because looking for renames reads files.
-_STATUS = (
-    "--no-optional-locks",
-    "status",
-    "--porcelain=v2",
-    "-z",
-    "--branch",
-    "--no-ahead-behind",
-    "--no-renames",
-    "--untracked-files=all",
-    "--ignore-submodules=dirty",
-)
 
 
 class Summary(NamedTuple):
@@ -72,7 +59,7 @@ def summary(
 
     try:
         answer, is_cut = Program(environ).read(
-            directory, *_STATUS, seconds=seconds, most=_MOST_BYTES, cancel=cancel
+            directory, *parse.status_arguments("all"), seconds=seconds, most=_MOST_BYTES, cancel=cancel
         )
     except TimedOut:
         if found.branch == IN_TABLES:

@@ -166,19 +166,7 @@ class Worktrees:
 
         git itself would run a status in each submodule, and there the programs of the submodule's settings.
         """
-        # The options override the user's settings, which may hide untracked files and changes in submodules.
-        answer = self._git.ask(
-            path,
-            "--no-optional-locks",
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--branch",
-            "--no-ahead-behind",
-            "--no-renames",
-            "--untracked-files=normal",
-            "--ignore-submodules=dirty",
-        )
+        answer = self._git.ask(path, *parse.status_arguments("normal"))
         status = parse.status(answer.out)
         changed = [
             name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
 from mam.app.job_runner.finish import finish
-from mam.app.jobs.find import document, not_found
+from mam.app.jobs.find import document, not_found, running_session_of
 from mam.app.jobs.import_record import ensure_in_ledger
 from mam.core import job_event as events
 from mam.core.errors import NotAllowed
@@ -15,8 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
     from mam.core.caller import Caller
+    from mam.core.session_row import Row
 
     Document = dict[str, Any]
 
@@ -59,21 +61,20 @@ def cancel(
 
         end_script(job)
     if (stop or runs_command(job.data)) and changed:
-        session_id = job.session_id or _started_session(context, job_id)
-        if session_id:
-            _stop(context, caller, session_id, detail)
+        row = _session_of(context, job)
+        if row is not None and is_running(row):
+            _stop(context, caller, row, detail)
     return document(context, job_id), changed
 
 
-def _started_session(context: Context, job_id: str) -> str | None:
-    """Return the session that a submission has started for a job before it could record that in the job."""
-    rows = context.registry.view().rows
-    return next((row["id"] for row in rows if row.get("delegate_job_id") == job_id), None)
+def _session_of(context: Context, job: Job) -> Row | None:
+    """Return the session of a job; of a submission that failed, the one that it has started."""
+    if job.session_id:
+        return context.registry.view().by_id(job.session_id)
+    return running_session_of(context, job.id)
 
 
-def _stop(context: Context, caller: Caller, session_id: str, reason: str) -> None:
+def _stop(context: Context, caller: Caller, row: Row, reason: str) -> None:
     from mam.app.sessions.stop import stop
 
-    row = context.registry.view().by_id(session_id)
-    if row is not None and is_running(row):
-        stop(context, caller, session_id, reason=reason)
+    stop(context, caller, row["id"], reason=reason)

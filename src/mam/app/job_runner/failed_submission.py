@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mam.app.job_runner.finish import fail
+from mam.app.jobs.find import running_session_of
 from mam.core.errors import MamError, NotRecorded
-from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ def end_failed(context: Context, job_id: str, failure: tuple[str, str], *, is_ne
     try:
         fail(context, job_id, *failure)
     except MamError as error:
-        row = _session_of(context, job_id)
+        row = running_session_of(context, job_id)
         raise _still_open(row, job_id, error, is_new_session=is_new_session) from error
     context.warn(f"job {job_id} has ended with an error: mam job logs {job_id}")
-    row = _session_of(context, job_id) if is_new_session else None
+    row = running_session_of(context, job_id) if is_new_session else None
     if row is not None:
         context.warn(f"its session '{row['name']}' runs on: mam stop {row['name']}")
 
@@ -41,9 +41,3 @@ def _still_open(row: Row | None, job_id: str, error: MamError, *, is_new_session
         hint=f"do not repeat the command; make room, and end the job: {ends}",
         session=row,
     )
-
-
-def _session_of(context: Context, job_id: str) -> Row | None:
-    """Return the running session that works on a job."""
-    rows = context.registry.view().rows
-    return next((row for row in rows if row.get("delegate_job_id") == job_id and is_running(row)), None)

@@ -13,6 +13,7 @@ from mam.core.job_event import is_job_id
 from mam.core.job_file_format import record
 from mam.core.job_rules import OPEN
 from mam.core.root_state import RootState
+from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ def resolve_id(context: Context, job_id: str | None) -> str:
     if not is_job_id(resolved):
         raise JobNotFound(f"{resolved[:40]!r} is not the id of a job", hint="an id is 8 hex digits")
     return resolved
+
+
+def running_session_of(context: Context, job_id: str) -> Row | None:
+    """Return the running session that works on a job, also before the job could record it."""
+    rows = context.registry.view().rows
+    return next((row for row in rows if row.get("delegate_job_id") == job_id and is_running(row)), None)
 
 
 def documents(context: Context, folder: str | None = None, *, only_open: bool = False) -> list[Document]:

@@ -19,7 +19,7 @@ from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.app.observation.versions import runs_tested_version, untested_error
 from mam.core.activity import UNKNOWN, WAITING
-from mam.core.dialog import SHORTEST_EXPECTED, DialogWords
+from mam.core.dialog import SHORTEST_EXPECTED
 from mam.core.errors import (
     Conflict,
     DeliveryUnconfirmed,
@@ -58,9 +58,8 @@ class Dialog:
     __slots__ = ("choices", "words")
 
     def __init__(self, look: PaneLook, choices: Choices | None) -> None:
-        text = choices.text if choices else look.screen.text.strip()
         self.choices = choices
-        self.words = DialogWords(look.screen_state.dialog or "", text, choices.labels if choices else ())
+        self.words = open_dialogs.words_of(look.screen_state.dialog or "", look.screen, choices)
 
     @property
     def name(self) -> str:
@@ -69,8 +68,7 @@ class Dialog:
 
     def is_same(self, other: Dialog) -> bool:
         """Tell whether another look shows the same words."""
-        mine, others = self.words, other.words
-        return (mine.name, mine.text, mine.options) == (others.name, others.text, others.options)
+        return self.words.are(other.words)
 
 
 def show(context: Context, target: str) -> dict[str, Any]:

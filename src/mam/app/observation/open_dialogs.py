@@ -8,7 +8,7 @@ are one episode if the agent has no hooks.
 
 from __future__ import annotations
 
-from secrets import token_hex
+import os
 
 from mam.adapters.agents.kind import Screen
 from mam.adapters.store.tables import evidence
@@ -16,6 +16,7 @@ from mam.app.observation.newest_hook_reports import recorded_reports
 from mam.core.activity import UNKNOWN, WAITING
 from mam.core.dialog import DialogWords, fingerprint, summary
 from mam.core.errors import Unavailable
+from mam.core.session_row import launch_of
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from mam.adapters.agents.kind import Kind
+    from mam.adapters.agents.dialog_options import Choices
     from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.observation.newest_hook_reports import HookReport
@@ -34,19 +35,11 @@ _LIMIT = "limit"
 # A program may draw a dialog some time after its hook has reported it.
 _DRAWS_SECONDS, _AGAIN_SECONDS = 3.0, 0.25
 _REPEAT_SECONDS = 60.0
+_UNRECORDED = ""
 
 
-def launch_of(row: Row) -> str:
-    """Return what tells one launch of a session from every other: the process in its pane."""
-    pane = row.get("pane") or {}
-    return f"{pane.get('pid')}:{pane.get('pid_start')}"
-
-
-def read_dialog(kind: Kind, screen: Screen, name: str | None) -> DialogWords | None:
-    """Return the words of the dialog with this name on a screen; None without a dialog."""
-    if not name:
-        return None
-    choices = kind.choices(screen)
+def words_of(name: str, screen: Screen, choices: Choices | None) -> DialogWords:
+    """Return the words of the dialog on a screen; `choices` are its options, as the kind reads them."""
     text = choices.text if choices else screen.text.strip()
     return DialogWords(name, text, choices.labels if choices else ())
 
@@ -59,8 +52,7 @@ def recorded(context: Context) -> dict[str, dict[str, Any]]:
 def note(context: Context, row: Row, words: DialogWords) -> dict[str, Any]:
     """Record the dialog that a session shows now, and return the record.
 
-    Where nothing can be written, the record is of this call alone: then the dialog has another fingerprint
-    at the next look.
+    Where nothing can be written, the episode has no name, so that the next look finds the same fingerprint.
     """
     now = context.now()
     if context.root.refusal() is None:
@@ -73,7 +65,7 @@ def note(context: Context, row: Row, words: DialogWords) -> dict[str, Any]:
         except Unavailable:
             # A full disk keeps nobody from answering.
             pass
-    return _same(recorded(context).get(row["id"]), row, words) or _new(row, words, now)
+    return _same(recorded(context).get(row["id"]), row, words) or _new(row, words, now, _UNRECORDED)
 
 
 def is_same_episode(context: Context, row: Row, record: Mapping[str, Any]) -> bool:
@@ -199,7 +191,8 @@ def _look(context: Context, entries: Sequence[Mapping[str, Any]]) -> Iterable[tu
             kind = context.kind(entry["agent"])
             screen = Screen(capture.captured, capture.cursor_x, capture.cursor_y)
             state = kind.read_screen(screen)
-            yield entry, read_dialog(kind, screen, state.dialog if state.box is None else None)
+            is_open = state.dialog is not None and state.box is None
+            yield entry, words_of(state.dialog or "", screen, kind.choices(screen)) if is_open else None
 
 
 def _note_all(
@@ -213,20 +206,20 @@ def _note_all(
 
 def _note(transaction: Transaction, row: Row, words: DialogWords, now: float) -> dict[str, Any]:
     current = evidence.recorded_in(transaction.connection, row["id"], evidence.DIALOG)
-    record = {**(_same(current, row, words) or _new(row, words, now)), "seen": now}
+    record = {**(_same(current, row, words) or _new(row, words, now, os.urandom(8).hex())), "seen": now}
     evidence.record(transaction.connection, row["id"], evidence.DIALOG, now, record, transaction.now)
     return record
 
 
 def _same(record: dict[str, Any] | None, row: Any, words: DialogWords) -> dict[str, Any] | None:
     """Return the record if it is of this dialog of this launch."""
-    is_same = record is not None and record.get("launch") == launch_of(row) and words.are_of(record)
+    is_same = record is not None and record.get("launch") == launch_of(row) and words.are(_words(record))
     return record if is_same else None
 
 
-def _new(row: Row, words: DialogWords, now: float) -> dict[str, Any]:
+def _new(row: Row, words: DialogWords, now: float, episode: str) -> dict[str, Any]:
     return {
-        "episode": token_hex(8),
+        "episode": episode,
         "launch": launch_of(row),
         "name": words.name,
         "text": words.text,

@@ -1,4 +1,4 @@
-"""The processes of a session that is being stopped: which they are, and how the ones without an agent end."""
+"""The processes of a session that is being stopped, and how those that outlive the agent are ended."""
 
 from __future__ import annotations
 
